@@ -1,0 +1,209 @@
+"""Random numbers by counter: example i of a stream under a seed is the same everywhere.
+
+A draw is a pure function of (seed, stream, site, example, place), so the same example has the same bytes
+on CPU and on GPU, in any batch split, and after a resume. The function is Philox4x32 with ten rounds
+(Salmon, Moraes, Dror and Shaw, 2011) written in int64 tensor operations, which compile and can be captured
+in a CUDA graph. Its counter is laid out as
+
+    word 0: number of the 128-bit block within the site     word 2: example, low 32 bits
+    word 1: CRC-32 of "stream/site"                          word 3: example, high 32 bits
+
+and its key is the 64-bit seed. A *site* is a name for one purpose inside an example ("length", "symbols"),
+so adding a draw to a task never shifts the others. `tests/data/randomness.json` publishes vectors for
+both the bare function and this layout.
+
+How exact is uniform? `integers` is exact for bounds that are powers of two. For other bounds the result is
+the high part of a 32-bit word times the bound, so no value's probability is off by more than 2^-32; where
+that is not enough, `wide=True` uses 62 bits.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from separatrix.errors import InvalidInput
+
+__all__ = ["Draws", "philox4x32", "site_number"]
+
+_MASK = 0xFFFFFFFF
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+_WORDS = 4
+# Blocks worked on at once: the round's few int64 temporaries then stay in a core's cache.
+_CHUNK = 1 << 16
+
+
+Words = Int[Tensor, "*shape"]
+
+
+def philox4x32(
+    counter: tuple[Words, Words, Words, Words], key: tuple[int, int]
+) -> tuple[Words, Words, Words, Words]:
+    """Philox4x32-10: four 32-bit counter words (held in int64) to four random 32-bit words.
+
+    The 64-bit product of two 32-bit words wraps in a signed int64 without losing a bit, so its low and high
+    halves are a mask and a shift; the mask after the shift removes the copies of the sign.
+    """
+    first, second, third, fourth = counter
+    low_key, high_key = key
+    for _ in range(_ROUNDS):
+        left = first * _MULTIPLIERS[0]
+        right = third * _MULTIPLIERS[1]
+        first = (right >> 32).bitwise_xor_(second).bitwise_xor_(low_key).bitwise_and_(_MASK)
+        third = (left >> 32).bitwise_xor_(fourth).bitwise_xor_(high_key).bitwise_and_(_MASK)
+        second = right.bitwise_and_(_MASK)
+        fourth = left.bitwise_and_(_MASK)
+        low_key = (low_key + _KEY_STEPS[0]) & _MASK
+        high_key = (high_key + _KEY_STEPS[1]) & _MASK
+    return first, second, third, fourth
+
+
+def site_number(stream: str, site: str) -> int:
+    """The counter word that tells one purpose from another."""
+    return zlib.crc32(f"{stream}/{site}".encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """The random numbers of a batch of examples: rows `start` … `start + batch − 1` of a stream.
+
+    `start` may be a zero-dimensional int64 tensor on the device, so that a captured graph draws new
+    examples on every replay.
+    """
+
+    seed: int
+    stream: str
+    batch: int
+    start: int | Int[Tensor, ""] = 0
+    device: torch.device | str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 64:
+            raise InvalidInput(f"A seed is a whole number from 0 to 2^64 − 1; got {self.seed}.")
+        if self.batch < 1:
+            raise InvalidInput(f"A batch holds at least one example; got batch={self.batch}.")
+        if isinstance(self.start, int) and not 0 <= self.start < 1 << 62:
+            raise InvalidInput(f"Examples are numbered from 0 to 2^62 − 1; got start={self.start}.")
+
+    def words(self, site: str, count: int) -> Int[Tensor, "batch count"]:
+        """`count` random 32-bit words for each example."""
+        blocks = -(-count // _WORDS)
+        words = torch.empty(self.batch, blocks, _WORDS, dtype=torch.int64, device=self.device)
+        rows = max(1, _CHUNK // blocks)
+        for low in range(0, self.batch, rows):
+            high = min(self.batch, low + rows)
+            for place, word in enumerate(self._blocks(site, low, high, blocks)):
+                words[low:high, :, place] = word
+        return words.flatten(1)[:, :count]
+
+    def integers(
+        self, site: str, shape: tuple[int, ...], bound: int | Int[Tensor, "batch"], *, wide: bool = False
+    ) -> Int[Tensor, "batch *shape"]:
+        """Whole numbers uniform in [0, bound), `shape` of them for each example.
+
+        A power of two takes its bits from shared words, so small alphabets are cheap. A tensor bound is one
+        for each example and must be positive.
+        """
+        count = math.prod(shape)
+        if isinstance(bound, Tensor):
+            return self._scaled(site, count, bound.view(-1, 1), wide=wide).view(self.batch, *shape)
+        if not 1 <= bound <= 1 << 31:
+            raise InvalidInput(f"A bound for random integers lies between 1 and 2^31; got {bound}.")
+        if bound & (bound - 1) == 0:
+            return self._packed(site, count, bound.bit_length() - 1).view(self.batch, *shape)
+        return self._scaled(site, count, bound, wide=wide).view(self.batch, *shape)
+
+    def coins(self, site: str, shape: tuple[int, ...]) -> Bool[Tensor, "batch *shape"]:
+        """Fair coins."""
+        return self.integers(site, shape, 2).bool()
+
+    def keys(self, site: str, count: int) -> Int[Tensor, "batch count"]:
+        """62-bit words, for sorting by: two of a million collide with probability 10^-7."""
+        words = self.words(site, 2 * count).view(self.batch, count, 2)
+        return (words[..., 0] << 30) | (words[..., 1] >> 2)
+
+    def permutations(self, site: str, size: int) -> Int[Tensor, "batch size"]:
+        """A uniform permutation of 0 … size − 1 for each example."""
+        return self.keys(site, size).argsort(dim=1, stable=True)
+
+    def distinct(self, site: str, count: int, bound: int) -> Int[Tensor, "batch count"]:
+        """`count` different whole numbers from [0, bound) for each example, in uniform order.
+
+        The first `count` different values of a long enough list of independent draws have exactly that
+        law. The list ends in 0 … count − 1, so that `count` different values exist whatever was drawn; it
+        is drawn so long that this end is reached with probability below 2^-60. Where that would take more
+        draws than there are values, a permutation of all of them is cut off.
+        """
+        if not 1 <= count <= bound:
+            raise InvalidInput(f"Only {bound} different values exist; got a request for {count} of them.")
+        drawn = _draws_until_distinct(count, bound)
+        if drawn + count >= bound:
+            return self.permutations(site, bound)[:, :count]
+        safety = torch.arange(count, device=self.device).expand(self.batch, count)
+        values = torch.cat([self.integers(site, (drawn,), bound), safety], dim=1)
+        return _first_distinct(values, count)
+
+    def _packed(self, site: str, count: int, width: int) -> Int[Tensor, "batch count"]:
+        if width == 0:
+            return torch.zeros(self.batch, count, dtype=torch.int64, device=self.device)
+        parts = 32 // width
+        words = self.words(site, -(-count // parts))
+        shifts = torch.arange(0, parts * width, width, device=self.device)
+        return ((words.unsqueeze(-1) >> shifts).bitwise_and_((1 << width) - 1)).flatten(1)[:, :count]
+
+    def _scaled(
+        self, site: str, count: int, bound: int | Int[Tensor, "batch 1"], *, wide: bool
+    ) -> Int[Tensor, "batch count"]:
+        if not wide:
+            return (self.words(site, count) * bound) >> 32
+        # floor(key · bound / 2^62) by halves, since the product has 93 bits.
+        key = self.keys(site, count)
+        return ((key >> 31) * bound + (((key & 0x7FFFFFFF) * bound) >> 31)) >> 31
+
+    def _blocks(self, site: str, low: int, high: int, blocks: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        example = (torch.arange(low, high, device=self.device) + self.start).view(-1, 1)
+        block = torch.arange(blocks, device=self.device).view(1, -1)
+        zero = torch.zeros(high - low, blocks, dtype=torch.int64, device=self.device)
+        purpose = site_number(self.stream, site)
+        counter = (zero + block, zero + purpose, zero + (example & _MASK), zero + (example >> 32))
+        return philox4x32(counter, (self.seed & _MASK, self.seed >> 32))
+
+
+def _draws_until_distinct(count: int, bound: int) -> int:
+    """How many uniform draws from `bound` values show `count` different ones but for a chance of 2^-60.
+
+    A draw repeats an earlier one with probability at most count/bound, so the repeats among m draws are at
+    most binomial(m, count/bound); Chernoff's bound on its tail above m − count is what is summed here.
+    """
+    repeat = count / bound
+    drawn = count
+    while drawn < bound:
+        spare = (drawn - count + 1) / drawn
+        if spare > repeat:
+            divergence = spare * math.log2(spare / repeat)
+            if spare < 1:
+                divergence += (1 - spare) * math.log2((1 - spare) / (1 - repeat))
+            if drawn * divergence >= 60:
+                break
+        drawn += 1
+    return drawn
+
+
+def _first_distinct(values: Int[Tensor, "batch drawn"], count: int) -> Int[Tensor, "batch count"]:
+    """The first `count` different values of each row, in the order in which they first appear."""
+    ordered, origin = values.sort(dim=1, stable=True)
+    fresh_sorted = torch.ones_like(ordered, dtype=torch.bool)
+    fresh_sorted[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    fresh = torch.empty_like(fresh_sorted).scatter_(1, origin, fresh_sorted)
+    place = fresh.cumsum(1) - 1
+    # What is not wanted goes into one spare column that is cut off.
+    place = torch.where(fresh & (place < count), place, count)
+    chosen = torch.zeros(len(values), count + 1, dtype=values.dtype, device=values.device)
+    return chosen.scatter_(1, place, values)[:, :count]

@@ -1,0 +1,84 @@
+"""What samplers share: lengths, labels at one place, ragged rows, and redraws with a bound.
+
+Everything here keeps shapes fixed and never asks the device a question while it captures, so the same code
+runs eagerly, compiled, and inside a CUDA graph, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from separatrix.randomness import Draws
+from separatrix.tasks.interface import Labels
+
+__all__ = ["compact", "constant", "labels_at", "positions", "redraw", "uniform_between"]
+
+
+def positions(like: Shaped[Tensor, "batch pos *width"]) -> Int[Tensor, "1 pos"]:
+    """Position numbers from zero, ready to broadcast against the rows."""
+    return torch.arange(like.shape[1], device=like.device).unsqueeze(0)
+
+
+@lru_cache(maxsize=256)
+def constant(values: tuple[int, ...], device: torch.device | str) -> Int[Tensor, "values"]:
+    """A small table on the device, made once: a copy from the host cannot be captured in a graph."""
+    return torch.tensor(values, dtype=torch.int64, device=device)
+
+
+def uniform_between(
+    draws: Draws, site: str, low: int, high: int | Int[Tensor, "batch"]
+) -> Int[Tensor, "batch"]:
+    """A whole number for each example, uniform from `low` to `high`, both included."""
+    bound = high - low + 1
+    shape = () if isinstance(bound, int) else (1,)
+    return draws.integers(site, shape, bound).view(-1) + low
+
+
+def labels_at(place: Int[Tensor, "batch"], target: Int[Tensor, "batch"], *, length: int) -> Labels:
+    """One label for each example, at its own place."""
+    targets = torch.zeros(len(place), length, dtype=target.dtype, device=place.device)
+    column = place.unsqueeze(1)
+    mask = torch.zeros_like(targets, dtype=torch.bool).scatter_(1, column, True)
+    return Labels(targets=targets.scatter_(1, column, target.unsqueeze(1)), mask=mask)
+
+
+def compact(
+    slots: Int[Tensor, "batch slot"], keep: Bool[Tensor, "batch slot"], *, width: int, fill: int
+) -> tuple[Int[Tensor, "batch width"], Int[Tensor, "batch"]]:
+    """Each row's kept slots moved together to the left and padded with `fill`, and how many there are.
+
+    This is how examples of different shape are written in lockstep: lay out every token that might occur,
+    mark those that do, close the gaps.
+    """
+    counts = keep.sum(1)
+    place = torch.where(keep, keep.cumsum(1) - 1, width).clamp_(max=width)
+    rows = torch.full((len(slots), width + 1), fill, dtype=slots.dtype, device=slots.device)
+    return rows.scatter_(1, place, slots)[:, :width], counts
+
+
+def redraw(
+    propose: Callable[[int], Shaped[Tensor, "batch *shape"]],
+    accept: Callable[[Shaped[Tensor, "batch *shape"]], Bool[Tensor, "batch"]],
+    *,
+    attempts: int,
+) -> tuple[Shaped[Tensor, "batch *shape"], Bool[Tensor, "batch"]]:
+    """The first accepted proposal of each example among `attempts`, and whether there was one.
+
+    Proposal number a is the same whether or not others needed it, so stopping early on a CPU and running
+    all attempts on a GPU, where asking would stall the device, give the same bytes.
+    """
+    chosen = propose(0)
+    accepted = accept(chosen)
+    for attempt in range(1, attempts):
+        if not chosen.is_cuda and bool(accepted.all()):
+            break
+        candidate = propose(attempt)
+        fits = accept(candidate) & ~accepted
+        chosen = torch.where(fits.view(-1, *[1] * (chosen.dim() - 1)), candidate, chosen)
+        accepted = accepted | fits
+    return chosen, accepted
