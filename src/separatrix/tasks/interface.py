@@ -10,6 +10,7 @@ the prompt on.
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -275,4 +276,5 @@ def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
 
 
 def _count(size: int) -> str:
-    return f"{size:,}" if size < 10**9 else f"about 10^{len(str(size)) - 1}"
+    # Python refuses to print the digits of very large numbers, so the power of ten comes from the bits.
+    return f"{size:,}" if size < 10**9 else f"about 10^{int(size.bit_length() * math.log10(2))}"

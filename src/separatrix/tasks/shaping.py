@@ -6,7 +6,7 @@ runs eagerly, compiled, and inside a CUDA graph, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks.interface import Labels
 
-__all__ = ["compact", "constant", "labels_at", "positions", "redraw", "uniform_between"]
+__all__ = ["constant", "labels_at", "lay_out", "positions", "redraw", "uniform_between"]
 
 
 def positions(like: Shaped[Tensor, "batch pos *width"]) -> Int[Tensor, "1 pos"]:
@@ -47,18 +47,35 @@ def labels_at(place: Int[Tensor, "batch"], target: Int[Tensor, "batch"], *, leng
     return Labels(targets=targets.scatter_(1, column, target.unsqueeze(1)), mask=mask)
 
 
-def compact(
-    slots: Int[Tensor, "batch slot"], keep: Bool[Tensor, "batch slot"], *, width: int, fill: int
-) -> tuple[Int[Tensor, "batch width"], Int[Tensor, "batch"]]:
-    """Each row's kept slots moved together to the left and padded with `fill`, and how many there are.
+def lay_out(
+    segments: Sequence[tuple[Sequence[Int[Tensor, "batch round"]], Bool[Tensor, "batch round"]]],
+    *,
+    width: int,
+    fill: int,
+) -> tuple[Int[Tensor, "batch width"], list[Int[Tensor, "batch round"]], Int[Tensor, "batch"]]:
+    """Write rounds of different shape one after another, all examples in lockstep.
 
-    This is how examples of different shape are written in lockstep: lay out every token that might occur,
-    mark those that do, close the gaps.
+    Every round may hold each segment, a few tokens that stand together, or not. Returned are the rows padded
+    with `fill`, the place where each segment begins in each round (`width` where it is absent), and how many
+    tokens each row has. Rows carry some spare columns on the right while they are written, where the tokens
+    of absent segments go.
     """
-    counts = keep.sum(1)
-    place = torch.where(keep, keep.cumsum(1) - 1, width).clamp_(max=width)
-    rows = torch.full((len(slots), width + 1), fill, dtype=slots.dtype, device=slots.device)
-    return rows.scatter_(1, place, slots)[:, :width], counts
+    counts = torch.zeros_like(segments[0][1], dtype=torch.int64)
+    offsets = []
+    for tokens, present in segments:
+        offsets.append(counts)
+        counts = counts + present * len(tokens)
+    ends = counts.cumsum(1)
+    begins = ends - counts
+    spare = max(len(tokens) for tokens, _ in segments)
+    rows = torch.full((len(ends), width + spare), fill, dtype=torch.int64, device=ends.device)
+    places = []
+    for (tokens, present), offset in zip(segments, offsets, strict=True):
+        place = torch.where(present, begins + offset, width)
+        places.append(place)
+        for step, token in enumerate(tokens):
+            rows.scatter_(1, place + step, token)
+    return rows[:, :width], places, ends[:, -1]
 
 
 def redraw(

@@ -1,0 +1,282 @@
+"""IsTree: the edges of a graph on n vertices, n − 1 of them; is it a tree? (W, section 4.2)
+
+>>> from separatrix.tasks import task
+>>> is_tree = task("is-tree", n=4, form="cot")
+>>> row = is_tree.parse("<s> 1 ~ 3 2 ~ 3 3 ~ 4")
+>>> is_tree.render(row)                      # the tour is added: down to 2, back, down to 4, back
+'<s> 1 ~ 3 2 ~ 3 3 ~ 4 1 3 2 3 4 3 1'
+>>> is_tree.render_target(is_tree.solve(row.unsqueeze(0)).answer[0])
+'YES'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from separatrix.randomness import Draws
+from separatrix.tasks import TASKS
+from separatrix.tasks import retrieval_trace as trace
+from separatrix.tasks.domains import permutation, subset
+from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.random_graphs import hub_graph, uniform_graph, vertex_pairs
+from separatrix.tasks.shaping import constant, lay_out, positions
+from separatrix.tasks.tree_search import LARGEST, search_rounds, tour
+from separatrix.tasks.vocabulary import Vocabulary, numbered, words
+
+NO, YES = 0, 1
+
+
+class _Chain(NamedTuple):
+    """What follows the graph: tokens, which of them a search returns, how many there are, and the verdict."""
+
+    tokens: Int[Tensor, "batch chain"]
+    returned: Bool[Tensor, "batch chain"]
+    size: Int[Tensor, "batch"]
+    is_tree: Bool[Tensor, "batch"]
+
+
+@TASKS.register("is-tree")
+@dataclass(frozen=True, kw_only=True)
+class IsTree(TokenTask):
+    """Decide whether n − 1 edges on the vertices 1 … n form a tree.
+
+    The input is `<s> u ~ v u ~ v …` with u < v in each edge and the edges in random order. `hub` graphs are
+    W's: a random numbering of the vertices; all but two of them join one of the two hubs, by a fair coin; one
+    more edge joins two that follow each other, so exactly half of the graphs are trees. `uniform` draws a
+    tree, uniform among all labelled trees, or, with probability one half, a graph uniform among those with
+    n − 1 edges that are no tree. The label is always "is a tree".
+
+    Forms: `direct` answers at once. `cot` writes the depth-first tour first (W, algorithm 1), at most 2n − 1
+    vertices. `retrieval` writes a trace of searches (W, algorithm 2), `compact` or `full`; what a search
+    returns is not the model's to write and carries no label.
+    """
+
+    name = "is-tree"
+    title = "IsTree"
+    source = "W"
+
+    n: int = option(help="number of vertices")
+    form: Literal["direct", "cot", "retrieval"] = option("direct", help="what is written before the answer")
+    trace: Literal["compact", "full"] = option("compact", help="how the retrieval form writes searches")
+    graphs: Literal["hub", "uniform"] = option("hub", help="the law of the graphs")
+
+    def __post_init__(self) -> None:
+        require(1 <= self.n <= LARGEST, f"is-tree needs 1 ≤ n ≤ {LARGEST} vertices; got n={self.n}. Try 16.")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Answers, special tokens, vertices from 0 (none), and pieces of patterns if they are written."""
+        pieces = (words("piece", *trace.PIECES),) if self._full_trace else ()
+        return Vocabulary(
+            words("answer", "NO", "YES"),
+            words("special", *trace.SPECIALS),
+            numbered("vertex", self.n + 1),
+            *pieces,
+            padded=True,
+        )
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the graph: the start and three an edge."""
+        return 1 + 3 * (self.n - 1)
+
+    @property
+    def length(self) -> int:
+        """The graph and the longest chain of thought."""
+        chain = {
+            "direct": 0,
+            "cot": 2 * self.n - 1,
+            "retrieval": trace.longest_trace(self.n, full=self._full_trace),
+        }
+        return self.prompt + chain[self.form]
+
+    @property
+    def target_space(self) -> Classes:
+        """NO or YES; with a chain of thought, any word."""
+        return Classes(size=2 if self.form == "direct" else self.vocabulary.size)
+
+    def sample(
+        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
+    ) -> Batch:
+        """A graph by the chosen law, its edges shuffled, then what the form asks for."""
+        require(self.n >= 4, f"is-tree samples graphs of at least 4 vertices; got n={self.n}. Try 4.")
+        draws = self.draws(batch, seed, start, device)
+        law = {"hub": hub_graph, "uniform": uniform_graph}[self.graphs]
+        return self._write(_shuffled(draws, law(draws, self.n)))
+
+    def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
+        """Reads the graph only: whatever chain follows it, the labels are those of the right one."""
+        return self._write(self.edges(inputs)).labels
+
+    def edges(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch edge 2"]:
+        """The edges that a row begins with, as vertex numbers 1 … n."""
+        triples = inputs[:, 1 : self.prompt].view(len(inputs), self.n - 1, 3)
+        return triples[..., ::2] - self._first_vertex
+
+    def expand(self, text: str) -> str:
+        """A compact retrieval text, in full."""
+        return self._retell(text, trace.expand)
+
+    def contract(self, text: str) -> str:
+        """A full retrieval text, in short."""
+        return self._retell(text, trace.contract)
+
+    def parse(self, text: str) -> Int[Tensor, "pos"]:
+        """A graph alone is completed with its chain; a chain that is given must be the right one."""
+        row = self.vocabulary.parse(text, length=self.length)
+        self._check_graph(row)
+        whole = self._write(self.edges(row.unsqueeze(0))).inputs[0]
+        given = int(row.ne(self.vocabulary.size - 1).sum())
+        if given > self.prompt:
+            self._check_chain(row, whole)
+        return whole
+
+    def check(self, row: Int[Tensor, "pos"]) -> None:
+        """A graph of n − 1 different edges, each with its smaller end first, and its right chain."""
+        self._check_graph(row)
+        self._check_chain(row, self._write(self.edges(row.unsqueeze(0))).inputs[0])
+
+    def domain_size(self) -> int:
+        """Every set of n − 1 edges in every order."""
+        return math.comb(math.comb(self.n, 2), self.n - 1) * math.factorial(self.n - 1)
+
+    def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
+        """Sets of edges in the combinatorial order, the orders of each one after another."""
+        count = self.n - 1
+        orders = math.factorial(count)
+        pairs = vertex_pairs(self.n, "cpu")
+        chosen = subset(numbers // orders, count, len(pairs))
+        ordered = chosen.gather(1, permutation(numbers % orders, count))
+        return self._write(pairs[ordered]).inputs
+
+    def partitions(self) -> Mapping[str, Partition]:
+        """Alice holds all edges but the last, Bob the last one (W-4.7, by reduction from INDEX)."""
+        return (
+            {"prefix/suffix": Partition.prefix(self.length, max(1, self.prompt - 3))}
+            if self.length > 1
+            else {}
+        )
+
+    def render_target(self, target: Int[Tensor, ""]) -> str:
+        """The word that is to be written."""
+        return self.vocabulary.word(int(target))
+
+    @property
+    def _full_trace(self) -> bool:
+        return self.form == "retrieval" and self.trace == "full"
+
+    @property
+    def _first_vertex(self) -> int:
+        return 2 + len(trace.SPECIALS)
+
+    def _write(self, edges: Int[Tensor, "batch edge 2"]) -> Batch:
+        """Graph, chain and verdict, laid out for teacher forcing: each label is the token that follows."""
+        chain = self._searches(edges) if self.form == "retrieval" else self._tour(edges)
+        end = chain.size.unsqueeze(1)
+        answered = torch.nn.functional.pad(chain.tokens, (0, 1))
+        answered.scatter_(1, end, torch.where(chain.is_tree, YES, NO).unsqueeze(1))
+        whole = torch.cat([self._graph(edges), answered], dim=1)
+        by_model = (positions(answered) <= end) & ~torch.nn.functional.pad(chain.returned, (0, 1))
+        mask = torch.nn.functional.pad(by_model, (self.prompt - 1, 0))
+        lengths = self.prompt + chain.size
+        inputs = whole[:, :-1].masked_fill(positions(mask) >= lengths.unsqueeze(1), self.vocabulary.size - 1)
+        return Batch(inputs=inputs, targets=whole[:, 1:] * mask, mask=mask, lengths=lengths)
+
+    def _graph(self, edges: Int[Tensor, "batch edge 2"]) -> Int[Tensor, "batch prompt"]:
+        start, joined = (2 + trace.SPECIALS.index(word) for word in ("<s>", "~"))
+        rows = torch.full((len(edges), self.prompt), joined, device=edges.device)
+        rows[:, 0] = start
+        rows[:, 1::3] = edges[..., 0] + self._first_vertex
+        rows[:, 3::3] = edges[..., 1] + self._first_vertex
+        return rows
+
+    def _tour(self, edges: Int[Tensor, "batch edge 2"]) -> _Chain:
+        walk = tour(edges, self.n)
+        is_tree = walk[:, -1] > 0
+        written = walk if self.form == "cot" else walk[:, :0]
+        return _Chain(
+            tokens=written + self._first_vertex,
+            returned=torch.zeros_like(written, dtype=torch.bool),
+            size=(written > 0).sum(1),
+            is_tree=is_tree,
+        )
+
+    def _searches(self, edges: Int[Tensor, "batch edge 2"]) -> _Chain:
+        rounds, is_tree = search_rounds(edges, self.n)
+        segments = list((trace.full_segments if self._full_trace else trace.compact_segments)(rounds))
+        vocabulary, width = self.vocabulary, self.length - self.prompt
+        root = constant(tuple(vocabulary.token(word) for word in self._root_pair), edges.device)
+
+        def number(word: str | Tensor) -> Int[Tensor, "batch round"]:
+            if isinstance(word, Tensor):
+                return word + self._first_vertex
+            return constant((vocabulary.token(word),), edges.device).expand_as(rounds.vertex)
+
+        rows, places, count = lay_out(
+            [(list(map(number, segment.words)), segment.present) for segment in segments],
+            width=width - len(root),
+            fill=0,
+        )
+        returned = torch.zeros(len(rows), width + 1, dtype=torch.bool, device=edges.device)
+        for segment, place in zip(segments, places, strict=True):
+            if segment.returned:
+                returned.scatter_(1, place + len(root), True)
+        return _Chain(
+            tokens=torch.cat([root.expand(len(rows), -1), rows], dim=1),
+            returned=returned[:, :-1],
+            size=count + len(root),
+            is_tree=is_tree,
+        )
+
+    @property
+    def _root_pair(self) -> tuple[str, ...]:
+        return ("0", "-", "1") if self._full_trace else ("0", "1")
+
+    def _check_graph(self, row: Int[Tensor, "pos"]) -> None:
+        written = self.vocabulary.render(row).split()[: self.prompt]
+        require(
+            len(written) == self.prompt and written[0] == "<s>" and set(written[2::3]) <= {"~"},
+            f"is-tree with n={self.n} needs <s> and then {self.n - 1} edges as `u ~ v`; got "
+            f"{_shorten(' '.join(written))!r}.",
+        )
+        seen = set()
+        for first, second in zip(written[1::3], written[3::3], strict=True):
+            require(
+                first.isdigit() and second.isdigit() and 1 <= int(first) < int(second),
+                f"An edge joins two vertices from 1 to {self.n}, the smaller first; got {first} ~ {second}.",
+            )
+            require((first, second) not in seen, f"Every edge stands once; got {first} ~ {second} twice.")
+            seen.add((first, second))
+
+    def _check_chain(self, row: Int[Tensor, "pos"], whole: Int[Tensor, "pos"]) -> None:
+        if torch.equal(row, whole):
+            return
+        place = int((row != whole).nonzero()[0])
+        expected, got = (self.vocabulary.word(int(tokens[place])) for tokens in (whole, row))
+        require(
+            False,
+            f"After this graph the {self.form} form has {expected} at word {place + 1}; got {got}. "
+            "Leave the chain out and it is written for you.",
+        )
+
+    def _retell(self, text: str, translate: Callable[[list[str]], list[str]]) -> str:
+        written = text.split()
+        return " ".join([*written[: self.prompt], *translate(written[self.prompt :])])
+
+
+def _shuffled(draws: Draws, edges: Int[Tensor, "batch edge 2"]) -> Int[Tensor, "batch edge 2"]:
+    """The edges in uniform order, each with its smaller end first."""
+    order = draws.permutations("order", edges.shape[1])
+    ends = [edges[..., side].gather(1, order) for side in (0, 1)]
+    return torch.stack([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"

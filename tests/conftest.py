@@ -1,0 +1,45 @@
+"""Nothing is skipped in silence: a skip that `allowed_skips.toml` does not list fails the run."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from pathlib import Path
+
+import pytest
+
+LISTED = tomllib.loads((Path(__file__).parent / "allowed_skips.toml").read_text())["skip"]
+
+
+class SkipLedger:
+    """Sees every report, also those of the worker processes."""
+
+    def __init__(self) -> None:
+        self.unlisted: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            if not any(
+                fnmatch.fnmatch(report.nodeid, entry["test"]) and entry["reason"] in reason for entry in LISTED
+            ):
+                self.unlisted.append(f"{report.nodeid}: {reason}")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.unlisted:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in self.unlisted:
+            terminalreporter.write_line(f"SKIPPED BUT NOT LISTED in tests/allowed_skips.toml: {line}", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkipLedger())
