@@ -27,12 +27,13 @@ def test_rounds_are_written_one_after_another(data: st.DataObject) -> None:
                     begins[number, row, turn] = len(expected[row])
                     expected[row] += [int(token[row, turn]) for token in segment]
     width = rounds * sum(shapes)
-    written, places, counts = lay_out(list(zip(tokens, present, strict=True)), width=width, fill=-1)
-    assert counts.tolist() == [len(row) for row in expected]
-    assert written.tolist() == [row + [-1] * (width - len(row)) for row in expected]
+    rows = torch.full((batch, 2 + width + 3), -1)
+    places, ends = lay_out(rows, list(zip(tokens, present, strict=True)), begin=2, end=2 + width)
+    assert ends.tolist() == [2 + len(row) for row in expected]
+    assert rows[:, : 2 + width].tolist() == [[-1, -1, *row] + [-1] * (width - len(row)) for row in expected]
     for number, place in enumerate(places):
         assert place.tolist() == [
-            [begins.get((number, row, turn), width) for turn in range(rounds)] for row in range(batch)
+            [2 + begins.get((number, row, turn), width) for turn in range(rounds)] for row in range(batch)
         ]
 
 

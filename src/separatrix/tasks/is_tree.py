@@ -31,14 +31,15 @@ from separatrix.tasks.tree_search import LARGEST, search_rounds, tour
 from separatrix.tasks.vocabulary import Vocabulary, numbered, words
 
 NO, YES = 0, 1
+# Columns that rows have to spare while they are written: the longest search has 15 tokens.
+_SPARE = 16
 
 
 class _Chain(NamedTuple):
-    """What follows the graph: tokens, which of them a search returns, how many there are, and the verdict."""
+    """What was written behind the graph: which tokens a search returned, where it ends, and the verdict."""
 
-    tokens: Int[Tensor, "batch chain"]
-    returned: Bool[Tensor, "batch chain"]
-    size: Int[Tensor, "batch"]
+    returned: Bool[Tensor, "batch wide"]
+    end: Int[Tensor, "batch"]
     is_tree: Bool[Tensor, "batch"]
 
 
@@ -178,62 +179,57 @@ class IsTree(TokenTask):
 
     def _write(self, edges: Int[Tensor, "batch edge 2"]) -> Batch:
         """Graph, chain and verdict, laid out for teacher forcing: each label is the token that follows."""
-        chain = self._searches(edges) if self.form == "retrieval" else self._tour(edges)
-        end = chain.size.unsqueeze(1)
-        answered = torch.nn.functional.pad(chain.tokens, (0, 1))
-        answered.scatter_(1, end, torch.where(chain.is_tree, YES, NO).unsqueeze(1))
-        whole = torch.cat([self._graph(edges), answered], dim=1)
-        by_model = (positions(answered) <= end) & ~torch.nn.functional.pad(chain.returned, (0, 1))
-        mask = torch.nn.functional.pad(by_model, (self.prompt - 1, 0))
-        lengths = self.prompt + chain.size
-        inputs = whole[:, :-1].masked_fill(positions(mask) >= lengths.unsqueeze(1), self.vocabulary.size - 1)
-        return Batch(inputs=inputs, targets=whole[:, 1:] * mask, mask=mask, lengths=lengths)
-
-    def _graph(self, edges: Int[Tensor, "batch edge 2"]) -> Int[Tensor, "batch prompt"]:
-        start, joined = (2 + trace.SPECIALS.index(word) for word in ("<s>", "~"))
-        rows = torch.full((len(edges), self.prompt), joined, device=edges.device)
-        rows[:, 0] = start
-        rows[:, 1::3] = edges[..., 0] + self._first_vertex
-        rows[:, 3::3] = edges[..., 1] + self._first_vertex
-        return rows
-
-    def _tour(self, edges: Int[Tensor, "batch edge 2"]) -> _Chain:
-        walk = tour(edges, self.n)
-        is_tree = walk[:, -1] > 0
-        written = walk if self.form == "cot" else walk[:, :0]
-        return _Chain(
-            tokens=written + self._first_vertex,
-            returned=torch.zeros_like(written, dtype=torch.bool),
-            size=(written > 0).sum(1),
-            is_tree=is_tree,
+        pad = self.vocabulary.size - 1
+        rows = torch.full((len(edges), self.length + 1 + _SPARE), pad, device=edges.device)
+        self._write_graph(rows, edges)
+        chain = (
+            self._write_searches(rows, edges) if self.form == "retrieval" else self._write_tour(rows, edges)
         )
+        end = chain.end.unsqueeze(1)
+        targets = rows[:, 1 : self.length + 1].clone()
+        inputs = rows[:, : self.length].contiguous()
+        targets.scatter_(1, end - 1, torch.where(chain.is_tree, YES, NO).unsqueeze(1))
+        place = positions(inputs)
+        mask = (place >= self.prompt - 1) & (place < end)
+        mask &= ~chain.returned[:, 1 : self.length + 1]
+        return Batch(inputs=inputs, targets=targets.masked_fill_(~mask, 0), mask=mask, lengths=chain.end)
 
-    def _searches(self, edges: Int[Tensor, "batch edge 2"]) -> _Chain:
+    def _write_graph(self, rows: Int[Tensor, "batch wide"], edges: Int[Tensor, "batch edge 2"]) -> None:
+        start, joined = (2 + trace.SPECIALS.index(word) for word in ("<s>", "~"))
+        rows[:, 0] = start
+        rows[:, 1 : self.prompt : 3] = edges[..., 0] + self._first_vertex
+        rows[:, 2 : self.prompt : 3] = joined
+        rows[:, 3 : self.prompt : 3] = edges[..., 1] + self._first_vertex
+
+    def _write_tour(self, rows: Int[Tensor, "batch wide"], edges: Int[Tensor, "batch edge 2"]) -> _Chain:
+        walk = tour(edges, self.n)
+        end = torch.full_like(walk[:, 0], self.prompt)
+        if self.form == "cot":
+            pad = self.vocabulary.size - 1
+            rows[:, self.prompt : self.length] = torch.where(walk > 0, walk + self._first_vertex, pad)
+            end += (walk > 0).sum(1)
+        return _Chain(returned=torch.zeros_like(rows, dtype=torch.bool), end=end, is_tree=walk[:, -1] > 0)
+
+    def _write_searches(self, rows: Int[Tensor, "batch wide"], edges: Int[Tensor, "batch edge 2"]) -> _Chain:
         rounds, is_tree = search_rounds(edges, self.n)
         segments = list((trace.full_segments if self._full_trace else trace.compact_segments)(rounds))
-        vocabulary, width = self.vocabulary, self.length - self.prompt
+        vocabulary = self.vocabulary
         root = constant(tuple(vocabulary.token(word) for word in self._root_pair), edges.device)
+        begin = self.prompt + len(root)
+        rows[:, self.prompt : begin] = root
 
         def number(word: str | Tensor) -> Int[Tensor, "batch round"]:
             if isinstance(word, Tensor):
                 return word + self._first_vertex
             return constant((vocabulary.token(word),), edges.device).expand_as(rounds.vertex)
 
-        rows, places, count = lay_out(
-            [(list(map(number, segment.words)), segment.present) for segment in segments],
-            width=width - len(root),
-            fill=0,
-        )
-        returned = torch.zeros(len(rows), width + 1, dtype=torch.bool, device=edges.device)
+        worded = [(list(map(number, segment.words)), segment.present) for segment in segments]
+        places, end = lay_out(rows, worded, begin=begin, end=self.length + 1)
+        returned = torch.zeros_like(rows, dtype=torch.bool)
         for segment, place in zip(segments, places, strict=True):
             if segment.returned:
-                returned.scatter_(1, place + len(root), True)
-        return _Chain(
-            tokens=torch.cat([root.expand(len(rows), -1), rows], dim=1),
-            returned=returned[:, :-1],
-            size=count + len(root),
-            is_tree=is_tree,
-        )
+                returned.scatter_(1, place, True)
+        return _Chain(returned=returned, end=end, is_tree=is_tree)
 
     @property
     def _root_pair(self) -> tuple[str, ...]:

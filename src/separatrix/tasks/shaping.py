@@ -48,34 +48,33 @@ def labels_at(place: Int[Tensor, "batch"], target: Int[Tensor, "batch"], *, leng
 
 
 def lay_out(
+    rows: Int[Tensor, "batch wide"],
     segments: Sequence[tuple[Sequence[Int[Tensor, "batch round"]], Bool[Tensor, "batch round"]]],
     *,
-    width: int,
-    fill: int,
-) -> tuple[Int[Tensor, "batch width"], list[Int[Tensor, "batch round"]], Int[Tensor, "batch"]]:
-    """Write rounds of different shape one after another, all examples in lockstep.
+    begin: int,
+    end: int,
+) -> tuple[list[Int[Tensor, "batch round"]], Int[Tensor, "batch"]]:
+    """Write rounds of different shape one after another into `rows`, all examples in lockstep.
 
-    Every round may hold each segment, a few tokens that stand together, or not. Returned are the rows padded
-    with `fill`, the place where each segment begins in each round (`width` where it is absent), and how many
-    tokens each row has. Rows carry some spare columns on the right while they are written, where the tokens
-    of absent segments go.
+    Every round may hold each segment, a few tokens that stand together, or not. What is present is written
+    from column `begin` on and must end before column `end`. The tokens of absent segments go into the columns
+    from `end` on, as many as the longest segment has tokens. Returned are the column where each segment begins
+    in each round (`end` where it is absent) and the column behind each row's last token.
     """
-    counts = torch.zeros_like(segments[0][1], dtype=torch.int64)
+    offset = torch.zeros_like(segments[0][1], dtype=torch.int64)
     offsets = []
     for tokens, present in segments:
-        offsets.append(counts)
-        counts = counts + present * len(tokens)
-    ends = counts.cumsum(1)
-    begins = ends - counts
-    spare = max(len(tokens) for tokens, _ in segments)
-    rows = torch.full((len(ends), width + spare), fill, dtype=torch.int64, device=ends.device)
+        offsets.append(offset)
+        offset = offset.add(present, alpha=len(tokens))
+    after_round = offset.cumsum(1).add_(begin)
+    before_round = after_round - offset
     places = []
     for (tokens, present), offset in zip(segments, offsets, strict=True):
-        place = torch.where(present, begins + offset, width)
+        place = torch.where(present, before_round + offset, end)
         places.append(place)
         for step, token in enumerate(tokens):
             rows.scatter_(1, place + step, token)
-    return rows[:, :width], places, ends[:, -1]
+    return places, after_round[:, -1]
 
 
 def redraw(
