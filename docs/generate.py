@@ -1,0 +1,148 @@
+"""The pages that are read from the registries: the tasks and the results. `make docs` writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import textwrap
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from separatrix.atlas.collect import Content, Result, TaskCard, collect_content
+from separatrix.files import written_whole
+from separatrix.tasks import TASKS, Task
+
+__all__ = ["PAGES"]
+
+_WIDTH = 110
+_MOST_LINES = 12
+
+
+def tasks_page() -> str:
+    """Every task: what it is, how it is sampled, its parameters, one example."""
+    parts = [
+        "# The tasks",
+        textwrap.fill(
+            "Each is exactly what its paper states, and where the papers are silent the text says what was "
+            "chosen. `separatrix describe TASK` shows the same with sizes, splits and theorems. Examples are "
+            "drawn with seed 0.",
+            _WIDTH,
+        ),
+    ]
+    for card in _content().tasks:
+        parts += _task(card, TASKS.get(card.name))
+    return "\n\n".join(parts) + "\n"
+
+
+def results_page() -> str:
+    """The table of results with the state of each, the open questions, the partners, and the slips."""
+    content = _content()
+    parts = [
+        "# The results",
+        textwrap.fill(
+            "What the papers prove, in the order of the papers, and what the software holds for each. States "
+            "are read from the registries. "
+            + " ".join(f"{tally.built} of {tally.owed} {tally.noun}." for tally in content.tallies),
+            _WIDTH,
+        ),
+        _table([result for row in content.rows for result in row.results]),
+        "## Upper partners",
+        "What shows how much of a lower bound is needed.",
+        _table(content.partners),
+        "## Open",
+        "\n".join(
+            f"- **{entry.id}.** {entry.statement} ({entry.source.place})" for entry in content.questions
+        ),
+        "## Slips in print",
+        "What a program stumbles over, and what is right instead.",
+    ]
+    for work, errata in content.errata:
+        parts.append(f"### {work.letter}: {work}")
+        parts.append("\n".join(f"- {', '.join(erratum.results)}. {erratum.slip}" for erratum in errata))
+    return "\n\n".join(parts) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"tasks.md": tasks_page, "results.md": results_page}
+
+
+def _content() -> Content:
+    return collect_content(seed=0)
+
+
+def _task(card: TaskCard, kind: type[Task]) -> list[str]:
+    assert card.example is not None, card.problem
+    example = card.example
+    paragraphs = [textwrap.fill(part, _WIDTH) for part in _paragraphs(inspect.getdoc(kind) or "")]
+    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in _changed(example.task).items())
+    command = f"$ separatrix sample {card.name} {flags} --seed 0 --count {example.number + 1}"
+    shown = "\n".join([command, *_cut(example.text), *_cut(f"→ {' '.join(example.answers)}")])
+    return [
+        f"## {card.title} (`{card.name}`, {kind.source})",
+        *paragraphs,
+        _parameters(kind),
+        f"```text\n{shown}\n```",
+    ]
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+def _changed(task: Task) -> dict[str, object]:
+    return {
+        field.name: getattr(task, field.name)
+        for field in dataclasses.fields(task)
+        if field.default is dataclasses.MISSING or getattr(task, field.name) != field.default
+    }
+
+
+def _cut(text: str) -> list[str]:
+    lines = [piece for line in text.splitlines() for piece in textwrap.wrap(line, _WIDTH) or [""]]
+    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
+
+
+def _parameters(kind: type[Task]) -> str:
+    types = typing.get_type_hints(kind)
+    lines = ["| parameter | default | |", "|---|---|---|"]
+    for field in dataclasses.fields(kind):
+        default = "needed" if field.default is dataclasses.MISSING else f"`{field.default}`"
+        choices = (
+            typing.get_args(types[field.name])
+            if typing.get_origin(types[field.name]) is typing.Literal
+            else ()
+        )
+        named = f" ({', '.join(f'`{choice}`' for choice in choices)})" if choices else ""
+        help_line = field.metadata.get("help", "").replace("|", "\\|")
+        lines.append(f"| `{field.name}` | {default} | {help_line}{named} |")
+    return "\n".join(lines)
+
+
+def _table(results: typing.Iterable[Result]) -> str:
+    lines = ["| id | statement | tasks | families | what is owed, and its state |", "|---|---|---|---|---|"]
+    for result in results:
+        owed = "<br>".join(
+            f"{claim.owed.kind}: {claim.owed.formula} — *{claim.state}*"
+            + (f" (if {claim.owed.condition})" if claim.owed.condition else "")
+            for claim in result.claims
+        )
+        cells = (
+            result.theorem.id,
+            result.theorem.statement,
+            ", ".join(result.tasks) or "every task",
+            ", ".join(result.families) or "—",
+            owed or f"restates {result.theorem.restates}",
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write every page."""
+    for name, page in PAGES.items():
+        with written_whole(Path(__file__).parent / name) as file:
+            file.write(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Every example in the documents runs, and the generated pages are up to date."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs.generate import PAGES
+
+import separatrix
+
+ROOT = Path(__file__).parent.parent
+WRITTEN = ("README.md", "docs/own-task.md", "docs/randomness.md")
+RUN_CONFORMANCE = """
+for value in [value for value in list(globals().values()) if isinstance(value, type)]:
+    for name in dir(value):
+        if name.startswith("test_") and not getattr(value, "__abstractmethods__", None):
+            import unittest
+            try:
+                getattr(value(), name)()
+            except unittest.SkipTest:
+                pass
+            else:
+                print("ran", name)
+"""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_python_blocks_run(page: str) -> None:
+    """In a process of their own, one after another, and the conformance classes they define."""
+    code = "\n".join(blocks(page, "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", code + RUN_CONFORMANCE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("ran test_text_round_trip" in done.stdout) == (page == "docs/own-task.md")
+
+
+def test_commands_of_the_readme_run(tmp_path: Path) -> None:
+    lines = [line for block in blocks("README.md", "") for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("separatrix ")]
+    assert len(commands) == 5
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "separatrix", *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_pages_are_up_to_date(page: str) -> None:
+    assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run `make docs`"
+
+
+def modules() -> list[str]:
+    return [module.name for module in pkgutil.walk_packages(separatrix.__path__, "separatrix.")]
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if not name.endswith("__main__")])
+def test_docstring_examples_run(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_every_task_has_a_worked_example() -> None:
+    for name, kind in separatrix.TASKS.items():
+        module = importlib.import_module(kind.__module__)
+        found = doctest.DocTestFinder().find(module)
+        assert any(example.examples for example in found), f"{name} has no doctest"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in (*WRITTEN, "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{page}" for page in PAGES)):
+        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
+            assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
