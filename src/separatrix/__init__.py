@@ -1,0 +1,53 @@
+"""What can a sequence model of this size compute, at this length?
+
+>>> import separatrix
+>>> lookup = separatrix.task("index-lookup", n=5, alphabet=4)
+>>> lookup.render(lookup.parse("s2 s0 s3 s1 @3"))
+'s2 s0 s3 s1 @3'
+
+Everything here is imported when it is first asked for, so `import separatrix` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from separatrix.version import __version__
+
+if TYPE_CHECKING:
+    from separatrix.atlas import make_atlas
+    from separatrix.errors import SeparatrixError
+    from separatrix.tasks import TASKS, Batch, task
+
+__all__ = ["TASKS", "SeparatrixError", "__version__", "make_atlas", "sample", "task"]
+
+_HOMES = {
+    "TASKS": "separatrix.tasks",
+    "SeparatrixError": "separatrix.errors",
+    "make_atlas": "separatrix.atlas",
+    "task": "separatrix.tasks",
+}
+
+
+def sample(name: str, count: int, *, seed: int = 0, start: int = 0, **parameters: Any) -> Batch:
+    """Examples `start` … `start + count − 1` of the task of this name with these parameters.
+
+    The same numbers under the same seed are the same examples, however many are drawn at once.
+    """
+    from separatrix.tasks import task
+
+    return task(name, **parameters).sample(count, seed=seed, start=start)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use and keep it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'separatrix' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -31,9 +31,11 @@ def written_whole(path: Path) -> Iterator[TextIO]:
             raise InvalidFile(
                 f"'{path}' cannot be written: there is no folder '{path.parent}'; make it first."
             )
-        part = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
+        part = final.with_name(f".{secrets.token_hex(8)}.part")
         file = part.open("x", encoding="utf-8", newline="\n")
-    except (OSError, RuntimeError) as failure:
+    except InvalidFile:
+        raise
+    except (OSError, RuntimeError, ValueError) as failure:  # links in a circle, a null in the name
         raise _unwritable(path, failure) from failure
     try:
         with file:

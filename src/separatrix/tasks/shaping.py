@@ -58,7 +58,7 @@ def lay_out(
 
     Every round may hold each segment, a few tokens that stand together, or not. What is present is written
     from column `begin` on and must end before column `end`. The tokens of absent segments go into the columns
-    from `end` on, as many as the longest segment has tokens. Returned are the column where each segment begins
+    from `end` on, as many as the longest segment has. Returned are the column where each segment begins
     in each round (`end` where it is absent) and the column behind each row's last token.
     """
     offset = torch.zeros_like(segments[0][1], dtype=torch.int64)

@@ -1,0 +1,121 @@
+"""The command line. Thin: it parses, calls the library, prints.
+
+Exit codes: 0 done or proved, 1 a negative verdict, 2 wrong use or bad input with one sentence on standard
+error, 130 after Ctrl-C. Nothing here imports torch until a command needs it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from cyclopts import App, CycloptsError, Group
+
+import separatrix
+from separatrix.cli.describing import describe
+from separatrix.cli.flags import named_task, with_task_flags
+from separatrix.cli.listing import list_tasks
+from separatrix.cli.output import note, stdout_console
+from separatrix.cli.page import atlas
+from separatrix.cli.sampling import sample
+from separatrix.cli.sentences import sentence
+from separatrix.errors import InvalidInput, SeparatrixError
+
+__all__ = ["main"]
+
+_COMMANDS: Final = ("tasks", "sample", "describe", "atlas")
+_OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
+_HELP: Final = frozenset({"--help", "-h"})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _write_in_any_locale()
+        _app(tokens)(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _let_the_reader_go()
+    except Exception as error:
+        message = _blame(error)
+        if message is None:
+            raise
+        return _refuse(message)
+    return 0
+
+
+def _blame(error: Exception) -> str | None:
+    """What the user can do something about, in a sentence; None for our own mistakes."""
+    match error:
+        case CycloptsError():
+            return sentence(error, _COMMANDS)
+        case SeparatrixError():
+            return str(error)
+        case OSError():
+            return f"The answer cannot be written: {error.strerror or error}."
+        case MemoryError():
+            return _OUT_OF_MEMORY
+        case RuntimeError() if "can't allocate memory" in str(error):  # torch's own way to say it
+            return _OUT_OF_MEMORY
+        case _:
+            return None
+
+
+def _app(tokens: Sequence[str]) -> App:
+    """The commands; those about a task have the flags of the task that the words name."""
+    command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
+    about_a_task = command in {"sample", "describe"}
+    task = named_task(words) if about_a_task else None
+    if about_a_task and task is None and not _HELP.intersection(words):
+        raise InvalidInput(f"{command} needs the name of a task; `separatrix tasks` lists them.")
+    app = App(
+        name="separatrix",
+        usage="Usage: separatrix COMMAND [OPTIONS]",
+        help="What can a sequence model of this size compute, at this length?",
+        help_epilogue="`separatrix COMMAND --help` explains a command; every command takes --json.",
+        help_format="plaintext",
+        version=separatrix.__version__,
+        group_commands=Group("Commands", sort_key=0),
+        group_parameters=Group("Options", sort_key=2),
+        console=stdout_console(),
+        suppress_keyboard_interrupt=False,
+    )
+    named = task.name if task is not None else "TASK"
+    for place, (name, function, usage) in enumerate(
+        (
+            ("tasks", list_tasks, "tasks [--json]"),
+            ("sample", with_task_flags(sample, task), f"sample {named} --n N [OPTIONS]"),
+            ("describe", with_task_flags(describe, task, size_optional=True), f"describe {named} [OPTIONS]"),
+            ("atlas", atlas, "atlas [OPTIONS]"),
+        )
+    ):
+        app.command(function, name=name, usage=f"Usage: separatrix {usage}", sort_key=place, help_epilogue="")
+    app["--help"].sort_key = app["--version"].sort_key = len(_COMMANDS)
+    return app
+
+
+def _refuse(message: str) -> int:
+    """One line on standard error, without characters that could move the cursor."""
+    note("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message))
+    return 2
+
+
+def _write_in_any_locale() -> None:
+    """Where the terminal has no →, print an escape rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_the_reader_go() -> None:
+    """`| head` has what it wanted; Python must not complain about it once more at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        sys.stdout = io.StringIO()

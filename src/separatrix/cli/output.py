@@ -1,0 +1,74 @@
+"""Where answers go: one JSON object or readable text on standard output, notes on standard error."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import textwrap
+from collections.abc import Iterable
+from typing import Any, NoReturn, TextIO
+
+from rich.console import Console
+
+__all__ = ["json_line", "note", "stdout_console", "wrapped", "write_json", "write_json_stream"]
+
+
+class _Terminal(Console):
+    """rich ends the program with exit code 1 when a reader hangs up; here that is for `main` to decide."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Called while the error is being handled: let it through."""
+        raise  # noqa: PLE0704
+
+
+def stdout_console() -> Console:
+    """A console on what is standard output now: colour only on a terminal, and never with NO_COLOR."""
+    return _Terminal(highlight=False, markup=False, emoji=False)
+
+
+def note(text: str) -> None:
+    """A remark for the person at the terminal; it never mixes with the answer."""
+    print(text, file=sys.stderr)
+
+
+def json_line(value: Any) -> str:
+    """JSON in plain ASCII, so that no locale can spoil it."""
+    return json.dumps(value, allow_nan=False)
+
+
+def write_json(value: Any) -> None:
+    """One JSON object on standard output."""
+    print(json_line(value))
+
+
+def write_json_stream(file: TextIO, head: dict[str, Any], key: str, items: Iterable[Any]) -> None:
+    """The JSON object `{**head, key: [*items]}`, an item a line, holding one item at a time.
+
+    The first item is made before anything is written, so that what is refused then leaves no half object.
+    """
+    rest = iter(items)
+    first = list(itertools.islice(rest, 1))
+    file.write(f'{json_line(head)[:-1]}, "{key}": [')
+    separator = "\n  "
+    for item in itertools.chain(first, rest):
+        file.write(separator + json_line(item))
+        separator = ",\n  "
+    file.write("\n]}\n")
+
+
+def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
+    """Lines of at most `width` characters, long words broken; the text's own line ends are kept."""
+    return [
+        line
+        for paragraph in text.splitlines() or [""]
+        for line in textwrap.wrap(
+            paragraph,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+        )
+        or [""]
+    ]

@@ -1,0 +1,29 @@
+"""`separatrix atlas`: write the page and say where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import separatrix
+from separatrix.cli.flags import AsJson
+from separatrix.cli.output import write_json
+
+__all__ = ["atlas"]
+
+
+def atlas(
+    *,
+    out: Annotated[
+        Path | None, Parameter(help="Folder for the page, or a file that ends in .html. [default: out/atlas]")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write the atlas, one page that needs no network, and print its path."""
+    path = separatrix.make_atlas(out)
+    if json:
+        write_json({"path": str(path)})
+    else:
+        print(path)

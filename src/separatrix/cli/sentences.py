@@ -1,0 +1,82 @@
+"""What cyclopts finds wrong with a command line, in one sentence of the house's own style."""
+
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+from typing import Any, Final
+
+from cyclopts import CycloptsError
+from cyclopts.argument import Argument
+from cyclopts.exceptions import (
+    CoercionError,
+    MissingArgumentError,
+    RepeatArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+from separatrix.registry import unknown_name
+
+__all__ = ["sentence"]
+
+_GLOBAL: Final = ("--help", "--version")
+_KINDS: Final = {int: "a whole number", float: "a number", bool: "yes or no", Path: "a path"}
+
+
+def sentence(error: CycloptsError, commands: tuple[str, ...]) -> str:
+    """What was expected, what came, what to do."""
+    match error:
+        case UnknownCommandError(unused_tokens=[name, *_]):
+            text = _unknown(name, ("option", _GLOBAL) if name.startswith("-") else ("command", commands))
+        case UnknownOptionError():
+            text = _unknown(error.token.keyword or error.token.value, ("option", _options(error)))
+        case CoercionError(argument=Argument() as argument):
+            text = _wrong_value(argument, error)
+        case MissingArgumentError(argument=Argument() as argument):
+            text = _missing(argument, error)
+        case RepeatArgumentError():
+            text = f"{error.token.keyword} was given twice; give it once."
+        case UnusedCliTokensError(unused_tokens=[word, *_]):
+            text = f"'{word}' is one word too many; --help shows what {_command(error)} takes."
+        case _:
+            text = " ".join(str(error).split())
+    return text
+
+
+def _unknown(name: str, known: tuple[str, tuple[str, ...]]) -> str:
+    kind, names = known
+    return str(unknown_name(kind, name.partition("=")[0], names))
+
+
+def _options(error: UnknownOptionError) -> tuple[str, ...]:
+    named = tuple(argument.name for argument in error.argument_collection if argument.name.startswith("--"))
+    return (*named, "--help") if named else _GLOBAL
+
+
+def _wrong_value(argument: Argument, error: CoercionError) -> str:
+    name = _shown(argument)
+    came = f"got '{error.token.value}'" if error.token is not None else "another came"
+    hint: Any = argument.hint
+    if typing.get_origin(hint) is typing.Literal:
+        return f"{name} is one of {', '.join(map(str, typing.get_args(hint)))}; {came}."
+    return f"{name} needs {_KINDS.get(hint, 'another kind of value')}; {came}."
+
+
+def _missing(argument: Argument, error: MissingArgumentError) -> str:
+    name = error.keyword or _shown(argument)
+    if error.keyword is not None or argument.tokens:
+        return f"{name} needs a value; none was given."
+    if not argument.name.startswith("-"):
+        return f"{_command(error)} needs the name of a task; `separatrix tasks` lists them."
+    meaning = f" ({argument.parameter.help})" if argument.parameter.help else ""
+    return f"{_command(error)} needs {name}{meaning}; none was given."
+
+
+def _shown(argument: Argument) -> str:
+    return argument.name if argument.name.startswith("-") else argument.name.upper()
+
+
+def _command(error: CycloptsError) -> str:
+    return " ".join(error.command_chain or ("separatrix",))

@@ -1,0 +1,76 @@
+"""The public API: lazy, complete, and as the snapshot says."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import separatrix
+from separatrix.tasks import Batch, Task
+
+SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
+
+
+def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> None:
+    for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
+        importlib.import_module(module.name)
+    calls: dict[str, Callable[[], object]] = {
+        "TASKS": lambda: separatrix.TASKS.get("index-lookup"),
+        "SeparatrixError": lambda: separatrix.SeparatrixError("a sentence"),
+        "__version__": lambda: separatrix.__version__,
+        "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
+        "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
+        "task": lambda: separatrix.task("index-lookup", n=4),
+    }
+    assert sorted(calls) == sorted(separatrix.__all__)
+    results = {name: call() for name, call in calls.items()}
+    assert isinstance(results["task"], Task)
+    assert isinstance(results["sample"], Batch)
+    assert str(results["make_atlas"]).lower().startswith("<!doctype html>")
+
+
+def test_sample_is_the_tasks_own() -> None:
+    drawn = separatrix.sample("index-lookup", 3, seed=7, start=2, n=4, alphabet=8)
+    own = separatrix.task("index-lookup", n=4, alphabet=8).sample(5, seed=7)
+    assert drawn.inputs.equal(own.inputs[2:])
+
+
+def test_errors_of_the_api_are_sentences() -> None:
+    with pytest.raises(separatrix.SeparatrixError, match=r"There is no task 'dick'\. Did you mean dyck"):
+        separatrix.sample("dick", 1, n=4)
+    with pytest.raises(separatrix.SeparatrixError, match="A batch holds at least one example; got batch=0"):
+        separatrix.sample("index-lookup", 0, n=4)
+    with pytest.raises(AttributeError, match="module 'separatrix' has no attribute 'tusk'"):
+        _ = separatrix.tusk
+
+
+def test_names_are_listed_before_they_are_used() -> None:
+    script = (
+        "import separatrix, sys;"
+        "print(set(separatrix.__all__) <= set(dir(separatrix)), 'torch' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False"]
+
+
+def test_the_api_is_as_the_snapshot_says() -> None:
+    lines = [_line(name, getattr(separatrix, name)) for name in sorted(separatrix.__all__)]
+    assert "\n".join(lines) + "\n" == SNAPSHOT.read_text(encoding="utf-8"), (
+        "The public API changed; if that is meant, write the new lines to tests/data/public_api.txt."
+    )
+
+
+def _line(name: str, value: Any) -> str:
+    if inspect.isclass(value):
+        return f"class {name}({', '.join(base.__name__ for base in value.__bases__)})"
+    if inspect.isfunction(value):
+        return f"{name}{inspect.signature(value)}"
+    return f"{name}: {type(value).__name__}"
