@@ -1,0 +1,25 @@
+"""The atlas: one self-contained page with every task, drawn, and every result, with what is built of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from separatrix.atlas.collect import collect_content
+from separatrix.atlas.drawings import draw_examples
+from separatrix.atlas.render import render_page
+from separatrix.atlas.write import write_page
+
+__all__ = ["make_atlas"]
+
+
+def make_atlas(out: Path | str | None = None, *, seed: int = 0) -> Path:
+    """Write the page and return its path.
+
+    `out` is a folder, which gets an `index.html`, or a file that ends in `.html`; left out, the page goes
+    to `out/atlas/index.html`. `seed` chooses the drawn examples. The same seed and registries give the
+    same bytes.
+    """
+    content = collect_content(seed=seed)
+    drawings = draw_examples(content.tasks)
+    page = render_page(content, drawings)
+    return write_page(page, out)
