@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Bool, Int
@@ -176,6 +177,7 @@ class Draws:
         return philox4x32(counter, (self.seed & _MASK, self.seed >> 32))
 
 
+@lru_cache(maxsize=1024)
 def _draws_until_distinct(count: int, bound: int) -> int:
     """How many uniform draws from `bound` values show `count` different ones but for a chance of 2^-60.
 
