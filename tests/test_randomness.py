@@ -92,6 +92,17 @@ def test_integers_are_uniform(bound: int, wide: bool) -> None:
         assert abs(seen[cell] - 20000 * share) <= 5 * math.sqrt(20000 * share * (1 - share)) + 1e-9
 
 
+def test_nothing_may_be_drawn() -> None:
+    draws = Draws(seed=3, stream="s", batch=4)
+    assert (
+        draws.words("x", 0).shape
+        == draws.integers("x", (0,), 7).shape
+        == draws.integers("x", (0,), 8).shape
+        == (4, 0)
+    )
+    assert draws.permutations("x", 0).shape == (4, 0)
+
+
 def test_small_alphabets_share_words_without_overlap() -> None:
     """Bits of one 32-bit word: five symbols of six bits, low bits first, two bits left over."""
     draws = Draws(seed=3, stream="s", batch=1)

@@ -97,7 +97,7 @@ class Draws:
         """`count` random 32-bit words for each example."""
         blocks = -(-count // _WORDS)
         words = torch.empty(self.batch, blocks, _WORDS, dtype=torch.int64, device=self.device)
-        rows = max(1, _CHUNK // blocks)
+        rows = max(1, _CHUNK // max(1, blocks))
         for low in range(0, self.batch, rows):
             high = min(self.batch, low + rows)
             for place, word in enumerate(self._blocks(site, low, high, blocks)):
