@@ -237,6 +237,16 @@ def test_a_list_ended_by_anything_else_hides_its_last_edge() -> None:
     assert found.group(1) == "3"
 
 
+def test_parts_of_a_large_batch_do_not_show() -> None:
+    """Searches run over a few rows at a time; a row must not notice."""
+    is_tree = IsTree(n=32, form="retrieval")
+    whole = is_tree.sample(1100, seed=4)
+    for number in (0, 519, 520, 1039, 1040, 1099):
+        alone = is_tree.sample(1, seed=4, start=number)
+        assert torch.equal(whole.inputs[number], alone.inputs[0])
+        assert torch.equal(whole.targets[number], alone.targets[0])
+
+
 def test_a_wrong_chain_does_not_change_the_labels() -> None:
     is_tree = IsTree(n=6, form="cot")
     batch = is_tree.sample(16, seed=2)

@@ -13,7 +13,7 @@ import dataclasses
 import math
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, Final
 
@@ -96,6 +96,12 @@ class Batch:
     targets: Shaped[Tensor, "batch pos *target_width"]
     mask: Bool[Tensor, "batch pos"]
     lengths: Int[Tensor, "batch"]
+
+    @staticmethod
+    def joined(parts: Sequence[Batch]) -> Batch:
+        """The examples of several batches of one task, one after another."""
+        fields = (field.name for field in dataclasses.fields(Batch))
+        return Batch(**{name: torch.cat([getattr(part, name) for part in parts]) for name in fields})
 
     @property
     def labels(self) -> Labels:

@@ -33,6 +33,9 @@ from separatrix.tasks.vocabulary import Vocabulary, numbered, words
 NO, YES = 0, 1
 # Columns that rows have to spare while they are written: the longest search has 15 tokens.
 _SPARE = 16
+# Numbers in a step of a search on a CPU: so few that they stay in cache and one thread does them all, since
+# the many small steps would spend their time waiting for each other's threads.
+_LOCKSTEP = 1 << 15
 
 
 class _Chain(NamedTuple):
@@ -178,7 +181,13 @@ class IsTree(TokenTask):
         return 2 + len(trace.SPECIALS)
 
     def _write(self, edges: Int[Tensor, "batch edge 2"]) -> Batch:
-        """Graph, chain and verdict, laid out for teacher forcing: each label is the token that follows."""
+        """Graph, chain and verdict of every example, a few at a time where that is faster."""
+        rows = len(edges) if edges.is_cuda else max(1, _LOCKSTEP // (2 * self.n - 1))
+        parts = [self._write_rows(part) for part in torch.split(edges, rows)]
+        return parts[0] if len(parts) == 1 else Batch.joined(parts)
+
+    def _write_rows(self, edges: Int[Tensor, "batch edge 2"]) -> Batch:
+        """Laid out for teacher forcing: each label is the token that follows."""
         pad = self.vocabulary.size - 1
         rows = torch.full((len(edges), self.length + 1 + _SPARE), pad, device=edges.device)
         self._write_graph(rows, edges)
