@@ -76,7 +76,7 @@ def _task(card: TaskCard, kind: type[Task]) -> list[str]:
     paragraphs = [textwrap.fill(part, _WIDTH) for part in _paragraphs(inspect.getdoc(kind) or "")]
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in _changed(example.task).items())
     command = f"$ separatrix sample {card.name} {flags} --seed 0 --count {example.number + 1}"
-    shown = "\n".join([command, *_cut(example.text), *_cut(f"→ {' '.join(example.answers)}")])
+    shown = "\n".join([command, *_cut(example.text), *_cut(f"→ {example.answer_text}")])
     return [
         f"## {card.title} (`{card.name}`, {kind.source})",
         *paragraphs,

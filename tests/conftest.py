@@ -27,7 +27,8 @@ class SkipLedger:
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
             if not any(
-                fnmatch.fnmatch(report.nodeid, entry["test"]) and entry["reason"] in reason for entry in LISTED
+                fnmatch.fnmatch(report.nodeid, entry["test"]) and entry["reason"] in reason
+                for entry in LISTED
             ):
                 self.unlisted.append(f"{report.nodeid}: {reason}")
 
@@ -37,7 +38,9 @@ class SkipLedger:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for line in self.unlisted:
-            terminalreporter.write_line(f"SKIPPED BUT NOT LISTED in tests/allowed_skips.toml: {line}", red=True)
+            terminalreporter.write_line(
+                f"SKIPPED BUT NOT LISTED in tests/allowed_skips.toml: {line}", red=True
+            )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -241,7 +241,7 @@ def test_parts_of_a_large_batch_do_not_show() -> None:
     """Searches run over a few rows at a time; a row must not notice."""
     is_tree = IsTree(n=32, form="retrieval")
     whole = is_tree.sample(1100, seed=4)
-    for number in (0, 519, 520, 1039, 1040, 1099):
+    for number in (0, 1023, 1024, 1099):
         alone = is_tree.sample(1, seed=4, start=number)
         assert torch.equal(whole.inputs[number], alone.inputs[0])
         assert torch.equal(whole.targets[number], alone.targets[0])
@@ -266,7 +266,7 @@ def test_a_wrong_chain_does_not_change_the_labels() -> None:
         ("<s> 1 ~ 5 1 ~ 2 3 ~ 4", "'5' is no word of this task; known are NO YES, <s> ~"),
         (
             "<s> 1 ~ 2 2 ~ 3 3 ~ 4 1 3",
-            "After this graph the cot form has 2 at word 12; got 3. Leave",
+            "Behind this prompt, word 12 must be 2; got 3. Leave the chain out",
         ),
     ],
 )

@@ -222,7 +222,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
                 f"got margin={margin}. Try 0.25."
             ),
         )
-        for margin in (0.0, -1.0, 2.1, math.nan, math.inf, "wide")
+        for margin in (0.0, -1.0, 2.1, math.nan, math.inf)
     ),
 ]
 

@@ -242,8 +242,14 @@ def test_an_unknown_machine() -> None:
             "<s> 1 _ 0 =",
             "parity needs the prompt '<s> tape =' with a tape of 3 digits 0 or 1; got '<s> 1 _ 0 ='.",
         ),
-        ("<s> 1 0 1 = 1 R p0", "Word 8 of this run must be 'p1'; got 'p0'."),
-        ("<s> 1 0 1 = 1 R p1", "Word 9 of this run must be '0'; got '<pad>'."),
+        (
+            "<s> 1 0 1 = 1 R p0",
+            "Behind this prompt, word 8 must be p1; got p0. Leave the chain out and it is written for you.",
+        ),
+        (
+            "<s> 1 0 1 = 1 R p1",
+            "Behind this prompt, word 9 must be 0; got <pad>. Leave the chain out and it is written for you.",
+        ),
         (
             "<s> 1 0 2 =",
             "'2' is no word of this task; known are p0 p1 even odd, _ 0 1, L R S, <s> =.",

@@ -6,48 +6,19 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from separatrix.errors import InvalidInput
 from separatrix.tasks import Batch, Task
-from separatrix.tasks.byte_text import ByteTask
-from separatrix.tasks.interface import make
+from separatrix.tasks.byte_text import answer_text
+from separatrix.tasks.interface import example_task
 
 __all__ = ["Example", "example_of"]
 
-_SIZES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "index-lookup": {"n": 11, "lengths": "full"},
-        "associative-recall": {"n": 10, "keys": 64},
-        "mqar": {"n": 14, "vocabulary_size": 64},
-        "nearest-neighbour": {"n": 13, "labels": 4, "noise": 3, "lengths": "full"},
-        "dyck": {"n": 20},
-        "equality": {"n": 24, "form": "one", "alphabet": 26, "lengths": "full"},
-        "disjointness": {"n": 26},
-        "sparse-threshold": {"n": 10},
-        "q-sparse-averaging": {"n": 8, "q": 2, "grid": 2},
-        "match2": {"n": 10},
-        "match3": {"n": 8, "modulus": 24, "distinct": True},
-        "cycle3": {"n": 9},
-        "cycle5": {"n": 10, "density": 0.25, "distinct": True},
-        "c-gram": {"n": 13},
-        "counting": {"n": 26, "alphabet": 7},
-        "is-tree": {"n": 12, "form": "cot"},
-        "turing": {"n": 5},
-        "distractor-qa": {"n": 6, "shots": 0},
-        "phone-book": {"n": 8},
-    }
-)
-"""Parameters at which a drawing is legible; everything else keeps its default."""
-
 _SHOWN: Final[Mapping[str, int]] = MappingProxyType({"dyck": 0, "equality": 0, "disjointness": 1})
 """The last label to look for where one of the two answers shows more than the other."""
-
-_LIKELY_N: Final = (12, 16, 8, 4, 32)
-"""What to try for a task that is not in the table above: a user's own."""
 
 _CANDIDATES: Final = 64
 
@@ -76,11 +47,8 @@ class Example:
 
     @property
     def answer_text(self) -> str:
-        """All labels as one text; a task on bytes has one label for each."""
-        if isinstance(self.task, ByteTask):
-            written = bytes(self.targets[self.mask].tolist()).decode("utf-8", "replace")
-            return written.removesuffix("\n").removeprefix(" ")
-        return " ".join(self.answers)
+        """All labels as one text."""
+        return answer_text(self.task, self.targets[self.mask])
 
     @property
     def text(self) -> str:
@@ -103,7 +71,7 @@ def example_of(name: str, kind: type[Task], *, seed: int) -> Example:
 
     That is one with the label in `_SHOWN`, or one whose labels are not all alike.
     """
-    task = _small(name, kind)
+    task = example_task(kind)
     batch = task.sample(_CANDIDATES, seed=seed)
     number = next((i for i in range(_CANDIDATES) if _telling(batch, i, _SHOWN.get(name))), 0)
     return Example(
@@ -115,18 +83,6 @@ def example_of(name: str, kind: type[Task], *, seed: int) -> Example:
         mask=batch.mask[number],
         length=int(batch.lengths[number]),
     )
-
-
-def _small(name: str, kind: type[Task]) -> Task:
-    if name in _SIZES:
-        return make(kind, _SIZES[name])
-    refusals = []
-    for n in _LIKELY_N:
-        try:
-            return make(kind, {"n": n})
-        except InvalidInput as refusal:
-            refusals.append(refusal)
-    raise refusals[0]
 
 
 def _telling(batch: Batch, number: int, shown: int | None) -> bool:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AsJson", "Whole", "named_task", "with_task_flags"]
 
-_LIKELY_SIZES = (8, 4, 16, 2, 32)
-
 
 def _whole_number(_: type, tokens: Sequence[Token]) -> int:
     """Digits only: cyclopts would round 7.5 to 8 without a word."""
@@ -60,7 +58,7 @@ def with_task_flags(
     """`command(task, *, …)` as a function of the task's name, its parameters and the command's own options.
 
     Without a task there is only `--n`, enough to print the command's help. With `size_optional`, a size
-    that is not given is the first likely one that the task takes.
+    that is not given is one at which the task is shown.
     """
     flags = [_generic_size()] if kind is None else _parameters(kind)
     if size_optional:
@@ -70,8 +68,8 @@ def with_task_flags(
         if kind is None or task != kind.name:
             raise InvalidInput(f"Name the task right after {command.__name__}; got '{task}' later on.")
         given = {flag.name: options.pop(flag.name) for flag in flags if flag.name in options}
-        guess = size_optional and "n" not in given
-        command(_of_likely_size(task, given) if guess else separatrix.task(task, **given), **options)
+        shown = size_optional and "n" not in given
+        command(_shown(kind, given) if shown else separatrix.task(task, **given), **options)
 
     # `Task` would cost an import of torch, and the task itself is no option.
     types = typing.get_type_hints(command, localns={"Task": object}, include_extras=True)
@@ -132,11 +130,7 @@ def _optional(flag: inspect.Parameter) -> inspect.Parameter:
     return flag.replace(default=None, annotation=Annotated[type_ | None, parameter])
 
 
-def _of_likely_size(name: str, parameters: dict[str, Any]) -> Task:
-    refusals = []
-    for n in _LIKELY_SIZES:
-        try:
-            return separatrix.task(name, n=n, **parameters)
-        except InvalidInput as refusal:
-            refusals.append(refusal)
-    raise refusals[0]
+def _shown(kind: type[Task], parameters: dict[str, Any]) -> Task:
+    from separatrix.tasks.interface import example_task
+
+    return example_task(kind, parameters)

@@ -16,8 +16,6 @@ from separatrix.errors import InvalidInput
 from separatrix.files import written_whole
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from separatrix.tasks import Batch, Task
 
 __all__ = ["drawn", "parameters_of", "readable", "sample"]
@@ -92,23 +90,16 @@ def readable(examples: Sequence[dict[str, Any]], width: int) -> list[str]:
 
 
 def _example(task: Task, batch: Batch, number: int) -> dict[str, Any]:
+    from separatrix.tasks.byte_text import answer_text
+
     row = batch.inputs[number]
     labels = batch.targets[number][batch.mask[number]]
     return {
         "input": row[: int(batch.lengths[number])].tolist(),
         "target": labels.tolist() if len(labels) != 1 else labels[0].tolist(),
         "text": task.render(row),
-        "answer": _answer(task, labels),
+        "answer": answer_text(task, labels),
     }
-
-
-def _answer(task: Task, labels: Tensor) -> str:
-    """The labels as text, one after another; those of a text are its bytes and make words together."""
-    from separatrix.tasks.byte_text import ByteTask
-
-    if isinstance(task, ByteTask):
-        return bytes(labels.tolist()).decode(errors="backslashreplace").strip()
-    return " ".join(task.render_target(label) for label in labels)
 
 
 def _write_file(path: Path, task: Task, *, count: int, seed: int) -> None:

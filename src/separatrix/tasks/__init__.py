@@ -10,6 +10,7 @@ from typing import Any
 from separatrix.registry import Registry
 from separatrix.tasks.interface import (
     Batch,
+    ChainTask,
     Classes,
     Labels,
     Partition,
@@ -24,6 +25,7 @@ from separatrix.tasks.interface import (
 __all__ = [
     "TASKS",
     "Batch",
+    "ChainTask",
     "Classes",
     "Labels",
     "Partition",

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -25,6 +26,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.errors import TooLarge
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import arrangement, arrangements, digits, split_union
 from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
@@ -53,6 +55,7 @@ class AssociativeRecall(TokenTask):
     name = "associative-recall"
     title = "Associative recall"
     source = "S, W"
+    showcase = MappingProxyType({"n": 10, "keys": 64})
 
     n: int = option(help="most pairs before the query, or most tokens in a sequence")
     form: Literal["pairs", "sequence"] = option("pairs", help="S's keys with labels, or W's sequence")
@@ -119,11 +122,8 @@ class AssociativeRecall(TokenTask):
     def _padding(self) -> int:
         return self._values + self._keys if self.form == "pairs" else self._alphabet
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform length, contents and place of the query."""
-        draws = self.draws(batch, seed, start, device)
         count = uniform_between(
             draws, "length", self.n if self.lengths == "full" else min(10, self.n), self.n
         )

@@ -15,13 +15,13 @@ from functools import lru_cache
 from typing import Final
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.tasks.interface import Batch, Classes, Labels, Task, Tokens, require
 
-__all__ = ["NEWLINE", "PAD", "ByteTask", "Pieces", "divide", "largest_sum", "shorten"]
+__all__ = ["NEWLINE", "PAD", "ByteTask", "Pieces", "answer_text", "divide", "largest_sum", "shorten"]
 
 PAD: Final = 256
 NEWLINE: Final = 10
@@ -203,3 +203,11 @@ def _text(row: list[int]) -> str:
         return bytes(row[:size]).decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"A row must be valid UTF-8; byte {error.start + 1} is not.") from None
+
+
+def answer_text(task: Task, labels: Shaped[Tensor, "label *width"]) -> str:
+    """An example's labels as one text: word by word, or for a task on bytes the text that they spell."""
+    if isinstance(task, ByteTask):
+        spelled = bytes(labels.tolist()).decode(errors="backslashreplace")
+        return spelled.removesuffix("\n").removeprefix(" ")
+    return " ".join(task.render_target(label) for label in labels)

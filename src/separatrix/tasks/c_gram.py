@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from separatrix.errors import TooLarge
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._overlaps import occurrences
 from separatrix.tasks.domains import digits
@@ -45,6 +47,7 @@ class CGramRetrieval(TokenTask):
     name = "c-gram"
     title = "c-gram retrieval"
     source = "W"
+    showcase = MappingProxyType({"n": 13})
 
     n: int = option(help="tokens in the sequence")
     c: int = option(3, help="tokens in a c-gram: c − 1 to match and one to answer")
@@ -81,16 +84,13 @@ class CGramRetrieval(TokenTask):
     def _alphabet(self) -> int:
         return self.alphabet or _least_base(self.n, self.c - 1)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform tokens and a uniform place to copy the query from."""
-        draws = self.draws(batch, seed, start, device)
         sequence = draws.integers("tokens", (self.n,), self._alphabet)
         place = uniform_between(draws, "query", 0, self.n - self.c)
         inputs = self._write(sequence, place)
         labels = self._labels(sequence, inputs[:, self.n :])
-        lengths = torch.full((batch,), self.length, dtype=torch.int64, device=device)
+        lengths = torch.full((draws.batch,), self.length, dtype=torch.int64, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits
 from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
@@ -38,6 +40,7 @@ class Counting(TokenTask):
     name = "counting"
     title = "Counting"
     source = "W"
+    showcase = MappingProxyType({"n": 26, "alphabet": 7})
 
     n: int = option(help="tokens in the sequence")
     alphabet: int = option(64, help="number of tokens")
@@ -66,11 +69,8 @@ class Counting(TokenTask):
         """1 if the token occurs more often than the threshold says, else 0."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """A threshold, a label, and as many occurrences as the two ask for."""
-        draws = self.draws(batch, seed, start, device)
         threshold = uniform_between(draws, "threshold", 0, self.n - 1)
         answer = draws.integers("label", (), 2)
         query = draws.integers("query", (1,), self.alphabet)
@@ -81,7 +81,7 @@ class Counting(TokenTask):
         sequence = torch.where(occurs, query, others)
         inputs = torch.cat([sequence, query, threshold.unsqueeze(1) + self.alphabet], dim=1)
         labels = self._labels(answer)
-        lengths = torch.full((batch,), self.length, dtype=torch.int64, device=device)
+        lengths = torch.full((draws.batch,), self.length, dtype=torch.int64, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -54,6 +55,7 @@ class Cycle3(Task):
     name = "cycle3"
     title = "Directed 3-cycle"
     source = "R"
+    showcase = MappingProxyType({"n": 9})
 
     n: int = option(help="how many vertices")
     density: float = option(
@@ -87,19 +89,16 @@ class Cycle3(Task):
         """1 on a 3-cycle."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Independent edges, or two sets written as a graph."""
-        draws = self.draws(batch, seed, start, device)
         if self.instances == "disjointness":
             inputs, labels = self._sets(draws)
         else:
             edges = random_edges(draws, "edges", self.n * self.n, self.edge_probability)
-            inputs = edges.view(batch, self.n, self.n).float()
+            inputs = edges.view(draws.batch, self.n, self.n).float()
             inputs.diagonal(dim1=1, dim2=2).zero_()
             labels = self.solve(inputs)
-        lengths = torch.full((batch,), self.n, device=device)
+        lengths = torch.full((draws.batch,), self.n, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Float[Tensor, "batch pos n"]) -> Labels:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._adjacency import (
     check_graph,
@@ -55,6 +57,7 @@ class Cycle5(Task):
     name = "cycle5"
     title = "Undirected 5-cycle"
     source = "R"
+    showcase = MappingProxyType({"n": 10, "density": 0.25, "distinct": True})
 
     n: int = option(help="how many vertices")
     density: float = option(
@@ -90,15 +93,12 @@ class Cycle5(Task):
         """1 on a 5-cycle."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Independent edges."""
-        draws = self.draws(batch, seed, start, device)
         pairs = self.n * (self.n - 1) // 2
         inputs = symmetric(random_edges(draws, "edges", pairs, self.edge_probability), self.n)
         labels = self.solve(inputs)
-        lengths = torch.full((batch,), self.n, device=device)
+        lengths = torch.full((draws.batch,), self.n, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Float[Tensor, "batch pos n"]) -> Labels:

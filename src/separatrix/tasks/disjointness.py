@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._packed_digits import packed_digits
 from separatrix.tasks.domains import digits
@@ -40,6 +42,7 @@ class Disjointness(TokenTask):
     name = "disjointness"
     title = "Set disjointness"
     source = "S"
+    showcase = MappingProxyType({"n": 26})
 
     n: int = option(help="bits of both sets together, even")
 
@@ -65,11 +68,8 @@ class Disjointness(TokenTask):
         """1 for sets that intersect, 0 for disjoint ones."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Half disjoint, half with one common element."""
-        draws = self.draws(batch, seed, start, device)
         meet = draws.coins("meet", ())
         pairs = packed_digits(draws, "pairs", self.n // 2, 3)
         place = draws.integers("common place", (1,), self.n // 2)

@@ -20,12 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._file_questions import FileQuestions
 from separatrix.tasks._own_questions import OwnQuestions
@@ -79,6 +80,7 @@ class DistractorQA(ByteTask):
     name = "distractor-qa"
     title = "Distractor QA"
     source = "W"
+    showcase = MappingProxyType({"n": 6, "shots": 0})
 
     n: int = option(help="paragraphs before the question, the two gold ones included")
     order: Literal["random", "gold-last"] = option("random", help="where the gold paragraphs stand")
@@ -167,11 +169,9 @@ class DistractorQA(ByteTask):
         """The longest of the answers, with the reasoning if that is asked for."""
         return self._source.longest_continuation
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """A question and its paragraphs, as the class says."""
-        return self._write(self._source.draw(self.draws(batch, seed, start, device)))
+        return self._write(self._source.draw(draws))
 
     def continuation(self, prompt: str) -> str:
         """Read the paragraphs after the worked examples, or look the question up in the file."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import torch
@@ -54,6 +55,7 @@ class Dyck(TokenTask):
     name = "dyck"
     title = "Bounded Dyck language"
     source = "S"
+    showcase = MappingProxyType({"n": 20})
 
     n: int = option(help="length of the string, even")
     types: int = option(2, help="number of bracket types")
@@ -94,11 +96,8 @@ class Dyck(TokenTask):
         # 60 if there are two.
         return 12 if self.types == 1 else 6
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Half members from the walk, half corrupted members."""
-        draws = self.draws(batch, seed, start, device)
         positive = draws.coins("member", ())
         members = self._members(draws)
         rows, settled = redraw(

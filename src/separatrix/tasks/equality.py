@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -56,6 +57,7 @@ class Equality(TokenTask):
     name = "equality"
     title = "Equality of strings"
     source = "S"
+    showcase = MappingProxyType({"n": 24, "form": "one", "alphabet": 26, "lengths": "full"})
 
     n: int = option(help="most symbols in both halves together, even")
     form: Literal["random", "one", "ncp"] = option(
@@ -115,11 +117,8 @@ class Equality(TokenTask):
         known = range(self.symbols + 1) if number == self.symbols else ()
         return tuple(self.vocabulary.word(token) for token in known)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """A length, w, and w′ as the form says."""
-        draws = self.draws(batch, seed, start, device)
         longest = self.n // 2
         # Half of the least even number that is at least n/10.
         shortest = -(-self.n // 20) if self.lengths == "varied" else longest

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits, split_union
 from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
@@ -36,6 +37,7 @@ class IndexLookup(TokenTask):
     name = "index-lookup"
     title = "Index lookup"
     source = "S, W"
+    showcase = MappingProxyType({"n": 11, "lengths": "full"})
 
     n: int = option(help="most symbols before the index")
     alphabet: int = option(64, help="number of symbols |Σ|")
@@ -67,17 +69,13 @@ class IndexLookup(TokenTask):
         """A symbol."""
         return Classes(size=self.alphabet)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform length, symbols and position."""
-        draws = self.draws(batch, seed, start, device)
         shortest = min(10, self.n) if self.lengths == "varied" else self.n
         count = uniform_between(draws, "length", shortest, self.n)
         wanted = uniform_between(draws, "index", 0, count - 1)
-        symbols = draws.integers("symbols", (self.n,), self.alphabet)
-        inputs = self._write(symbols, count, wanted)
-        answer = symbols.gather(1, wanted.unsqueeze(1)).squeeze(1)
+        inputs = self._ended(draws.integers("symbols", (self.length,), self.alphabet), count, wanted)
+        answer = inputs.gather(1, wanted.unsqueeze(1)).squeeze(1)
         labels = labels_at(count, answer, length=self.length)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=count + 1)
 
@@ -112,8 +110,8 @@ class IndexLookup(TokenTask):
         sizes = [k * self.alphabet**k for k in range(1, self.n + 1)]
         part, rest = split_union(numbers, sizes)
         count = part + 1
-        symbols = digits(rest // count, [self.alphabet] * self.n).flip(1)
-        return self._write(symbols, count, rest % count)
+        symbols = digits(rest // count, [self.alphabet] * self.length).flip(1)
+        return self._ended(symbols, count, rest % count)
 
     def partitions(self) -> Mapping[str, Partition]:
         """Alice holds the symbols, Bob the index (S-T3)."""
@@ -123,11 +121,10 @@ class IndexLookup(TokenTask):
         """The symbol."""
         return self.vocabulary.word(int(target))
 
-    def _write(
-        self, symbols: Int[Tensor, "batch n"], count: Int[Tensor, "batch"], wanted: Int[Tensor, "batch"]
+    def _ended(
+        self, symbols: Int[Tensor, "batch pos"], count: Int[Tensor, "batch"], wanted: Int[Tensor, "batch"]
     ) -> Int[Tensor, "batch pos"]:
-        padding = self.alphabet + self.n
-        rows = torch.nn.functional.pad(symbols, (0, 1))
+        """The same rows, with `count` symbols kept, the index behind them, and padding behind that."""
         end = count.unsqueeze(1)
-        rows.masked_fill_(positions(rows) > end, padding)
-        return rows.scatter_(1, end, wanted.unsqueeze(1) + self.alphabet)
+        symbols.masked_fill_(positions(symbols) > end, self.alphabet + self.n)
+        return symbols.scatter_(1, end, wanted.unsqueeze(1) + self.alphabet)

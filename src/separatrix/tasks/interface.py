@@ -15,6 +15,7 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import torch
@@ -28,6 +29,7 @@ from separatrix.tasks.vocabulary import Vocabulary
 
 __all__ = [
     "Batch",
+    "ChainTask",
     "Classes",
     "Labels",
     "Partition",
@@ -36,6 +38,8 @@ __all__ = [
     "TokenTask",
     "Tokens",
     "Vectors",
+    "WordTask",
+    "example_task",
     "make",
     "option",
     "require",
@@ -67,7 +71,10 @@ class Classes:
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """Targets are float32 vectors of `width`, shape (batch, pos, width); right means within `tolerance`."""
+    """Targets are float32 vectors of `width`, shape (batch, pos, width).
+
+    An answer is right if its Euclidean distance from the target is strictly less than `tolerance`.
+    """
 
     width: int
     tolerance: float
@@ -156,6 +163,8 @@ class Task(ABC):
     """A few words for headings."""
     source: ClassVar[str]
     """Letters of the works that define it: S, R, W."""
+    showcase: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Parameters at which one example can be taken in at a glance; what is not named keeps its default."""
 
     n: int = option(help="size of the input")
 
@@ -175,10 +184,8 @@ class Task(ABC):
         """What an answer is."""
 
     @abstractmethod
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
-        """Examples `start` … `start + batch − 1` under a seed: the same bytes in any split, on any device."""
+    def draw(self, draws: Draws) -> Batch:
+        """An example for each row of random numbers; each may depend on its own row only."""
 
     @abstractmethod
     def solve(self, inputs: Shaped[Tensor, "batch pos *width"]) -> Labels:
@@ -223,9 +230,14 @@ class Task(ABC):
         for low in range(0, size, chunk):
             yield self.decode(torch.arange(low, min(size, low + chunk)))
 
-    def draws(self, batch: int, seed: int, start: int | Tensor, device: torch.device | str) -> Draws:
-        """The random numbers of these examples."""
-        return Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device)
+    def sample(
+        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
+    ) -> Batch:
+        """Examples `start` … `start + batch − 1` under a seed: the same bytes in any split, on any device.
+
+        `start` may be a whole number on the device, so that a captured graph draws new ones on each replay.
+        """
+        return self.draw(Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device))
 
     def full_length(self) -> Task:
         """The same task sampled at its longest inputs only, as the papers test it."""
@@ -235,8 +247,8 @@ class Task(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenTask(Task):
-    """A task whose inputs are words of a vocabulary."""
+class WordTask(Task):
+    """A task whose inputs are words of a vocabulary: the interface that `TokenTask` and `ChainTask` share."""
 
     @property
     @abstractmethod
@@ -252,11 +264,72 @@ class TokenTask(Task):
         """The words up to the padding."""
         return self.vocabulary.render(row)
 
+
+@dataclass(frozen=True, kw_only=True)
+class TokenTask(WordTask):
+    """A task on words whose whole input is given."""
+
     def parse(self, text: str) -> Int[Tensor, "pos"]:
         """The words as token numbers, padded; a word or a shape that does not belong is named."""
         row = self.vocabulary.parse(text, length=self.length)
         self.check(row)
         return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainTask(WordTask):
+    """A task on words whose input is a prompt and the chain of thought that belongs to it."""
+
+    @property
+    @abstractmethod
+    def prompt(self) -> int:
+        """Words of the prompt, the same for every input."""
+
+    @abstractmethod
+    def check_prompt(self, row: Int[Tensor, "prompt"]) -> None:
+        """Raise `InvalidInput` unless a row begins with a prompt of this task."""
+
+    @abstractmethod
+    def completed(self, prompt: Int[Tensor, "prompt"]) -> Int[Tensor, "pos"]:
+        """The whole input that begins with this prompt."""
+
+    def parse(self, text: str) -> Int[Tensor, "pos"]:
+        """A prompt alone is completed with its chain; a chain that is given must be the right one."""
+        row = self.vocabulary.parse(text, length=self.length)
+        self.check_prompt(row[: self.prompt])
+        whole = self.completed(row[: self.prompt])
+        if any(token != self.vocabulary.pad for token in row[self.prompt :].tolist()):
+            self._compare(row, whole)
+        return whole
+
+    def check(self, row: Int[Tensor, "pos"]) -> None:
+        """A prompt of this task, and nothing but its own chain behind it."""
+        self.check_prompt(row[: self.prompt])
+        self._compare(row, self.completed(row[: self.prompt]))
+
+    def _compare(self, row: Int[Tensor, "pos"], whole: Int[Tensor, "pos"]) -> None:
+        place = int((row != whole).int().argmax())
+        right, got = (self.vocabulary.word(int(tokens[place])) for tokens in (whole, row))
+        require(
+            right == got,
+            f"Behind this prompt, word {place + 1} must be {right}; got {got}. "
+            "Leave the chain out and it is written for you.",
+        )
+
+
+def example_task(kind: type[Task], parameters: Mapping[str, Any] | None = None) -> Task:
+    """A small task of this kind with these parameters, for showing: what is left open is chosen for it."""
+    given = dict(parameters or {})
+    if given.keys() <= {"n"} and kind.showcase:
+        return make(kind, {**kind.showcase, **given})
+    sizes = [kind.showcase[key] for key in ("n",) if key in kind.showcase]
+    refusals: list[InvalidInput] = []
+    for n in (*sizes, *_LIKELY_SIZES):
+        try:
+            return make(kind, {"n": n, **given})
+        except InvalidInput as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
 
 
 def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
@@ -266,8 +339,8 @@ def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
     for key, value in parameters.items():
         if key not in fields:
             raise unknown_name(f"option of {kind.name} called", key, tuple(fields))
-        if types[key] is int and (isinstance(value, bool) or not isinstance(value, int)):
-            raise InvalidInput(f"{kind.name} needs a whole number for {key}; got {value!r}.")
+        if types[key] in _SIMPLE and not _is_a(value, types[key]):
+            raise InvalidInput(f"{kind.name} needs {_SIMPLE[types[key]]} for {key}; got {value!r}.")
         allowed = typing.get_args(types[key]) if typing.get_origin(types[key]) is typing.Literal else ()
         if allowed and value not in allowed:
             raise InvalidInput(f"{kind.name} knows {key} as {' or '.join(map(str, allowed))}; got {value!r}.")
@@ -281,6 +354,16 @@ def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
     return kind(**parameters)
 
 
+_LIKELY_SIZES: Final = (8, 4, 16, 2, 32)
+_SIMPLE: Final = {int: "a whole number", float: "a number", bool: "True or False"}
+
+
+def _is_a(value: object, kind: type) -> bool:
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
 def _count(size: int) -> str:
     # Python refuses to print the digits of very large numbers, so the power of ten comes from the bits.
-    return f"{size:,}" if size < 10**9 else f"about 10^{int(size.bit_length() * math.log10(2))}"
+    return f"{size:,}" if size < 10**9 else f"about 10^{int((size.bit_length() - 1) * math.log10(2))}"

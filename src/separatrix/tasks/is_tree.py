@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import torch
@@ -24,7 +25,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks import retrieval_trace as trace
 from separatrix.tasks.domains import permutation, subset
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Batch, ChainTask, Classes, Labels, Partition, option, require
 from separatrix.tasks.random_graphs import hub_graph, uniform_graph, vertex_pairs
 from separatrix.tasks.shaping import constant, lay_out, positions
 from separatrix.tasks.tree_search import LARGEST, search_rounds, tour
@@ -48,7 +49,7 @@ class _Chain(NamedTuple):
 
 @TASKS.register("is-tree")
 @dataclass(frozen=True, kw_only=True)
-class IsTree(TokenTask):
+class IsTree(ChainTask):
     """Decide whether n − 1 edges on the vertices 1 … n form a tree.
 
     The input is `<s> u ~ v u ~ v …` with u < v in each edge and the edges in random order. `hub` graphs are
@@ -65,6 +66,7 @@ class IsTree(TokenTask):
     name = "is-tree"
     title = "IsTree"
     source = "W"
+    showcase = MappingProxyType({"n": 12, "form": "cot"})
 
     n: int = option(help="number of vertices")
     form: Literal["direct", "cot", "retrieval"] = option("direct", help="what is written before the answer")
@@ -106,12 +108,9 @@ class IsTree(TokenTask):
         """NO or YES; with a chain of thought, any word."""
         return Classes(size=2 if self.form == "direct" else self.vocabulary.size)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """A graph by the chosen law, its edges shuffled, then what the form asks for."""
         require(self.n >= 4, f"is-tree samples graphs of at least 4 vertices; got n={self.n}. Try 4.")
-        draws = self.draws(batch, seed, start, device)
         law = {"hub": hub_graph, "uniform": uniform_graph}[self.graphs]
         return self._write(_shuffled(draws, law(draws, self.n)))
 
@@ -132,20 +131,26 @@ class IsTree(TokenTask):
         """A full retrieval text, in short."""
         return self._retell(text, trace.contract)
 
-    def parse(self, text: str) -> Int[Tensor, "pos"]:
-        """A graph alone is completed with its chain; a chain that is given must be the right one."""
-        row = self.vocabulary.parse(text, length=self.length)
-        self._check_graph(row)
-        whole = self._write(self.edges(row.unsqueeze(0))).inputs[0]
-        given = int(row.ne(self.vocabulary.size - 1).sum())
-        if given > self.prompt:
-            self._check_chain(row, whole)
-        return whole
+    def check_prompt(self, row: Int[Tensor, "prompt"]) -> None:
+        """A graph of n − 1 different edges, each with its smaller end first."""
+        written = self.vocabulary.render(row).split()
+        require(
+            len(written) == self.prompt and written[0] == "<s>" and set(written[2::3]) <= {"~"},
+            f"is-tree with n={self.n} needs <s> and then {self.n - 1} edges as `u ~ v`; got "
+            f"{_shorten(' '.join(written))!r}.",
+        )
+        seen = set()
+        for first, second in zip(written[1::3], written[3::3], strict=True):
+            require(
+                first.isdigit() and second.isdigit() and 1 <= int(first) < int(second),
+                f"An edge joins two vertices from 1 to {self.n}, the smaller first; got {first} ~ {second}.",
+            )
+            require((first, second) not in seen, f"Every edge stands once; got {first} ~ {second} twice.")
+            seen.add((first, second))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
-        """A graph of n − 1 different edges, each with its smaller end first, and its right chain."""
-        self._check_graph(row)
-        self._check_chain(row, self._write(self.edges(row.unsqueeze(0))).inputs[0])
+    def completed(self, prompt: Int[Tensor, "prompt"]) -> Int[Tensor, "pos"]:
+        """The graph with its chain."""
+        return self._write(self.edges(prompt.unsqueeze(0))).inputs[0]
 
     def domain_size(self) -> int:
         """Every set of n − 1 edges in every order."""
@@ -182,7 +187,7 @@ class IsTree(TokenTask):
 
     def _write(self, edges: Int[Tensor, "batch edge 2"]) -> Batch:
         """Graph, chain and verdict of every example, a few at a time where that is faster."""
-        rows = len(edges) if edges.is_cuda else max(1, _LOCKSTEP // (2 * self.n - 1))
+        rows = len(edges) if edges.is_cuda else max(1, _LOCKSTEP // self.n)
         parts = [self._write_rows(part) for part in torch.split(edges, rows)]
         return parts[0] if len(parts) == 1 else Batch.joined(parts)
 
@@ -243,33 +248,6 @@ class IsTree(TokenTask):
     @property
     def _root_pair(self) -> tuple[str, ...]:
         return ("0", "-", "1") if self._full_trace else ("0", "1")
-
-    def _check_graph(self, row: Int[Tensor, "pos"]) -> None:
-        written = self.vocabulary.render(row).split()[: self.prompt]
-        require(
-            len(written) == self.prompt and written[0] == "<s>" and set(written[2::3]) <= {"~"},
-            f"is-tree with n={self.n} needs <s> and then {self.n - 1} edges as `u ~ v`; got "
-            f"{_shorten(' '.join(written))!r}.",
-        )
-        seen = set()
-        for first, second in zip(written[1::3], written[3::3], strict=True):
-            require(
-                first.isdigit() and second.isdigit() and 1 <= int(first) < int(second),
-                f"An edge joins two vertices from 1 to {self.n}, the smaller first; got {first} ~ {second}.",
-            )
-            require((first, second) not in seen, f"Every edge stands once; got {first} ~ {second} twice.")
-            seen.add((first, second))
-
-    def _check_chain(self, row: Int[Tensor, "pos"], whole: Int[Tensor, "pos"]) -> None:
-        if torch.equal(row, whole):
-            return
-        place = int((row != whole).nonzero()[0])
-        expected, got = (self.vocabulary.word(int(tokens[place])) for tokens in (whole, row))
-        require(
-            False,
-            f"After this graph the {self.form} form has {expected} at word {place + 1}; got {got}. "
-            "Leave the chain out and it is written for you.",
-        )
 
     def _retell(self, text: str, translate: Callable[[list[str]], list[str]]) -> str:
         written = text.split()

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._residues import even_odds, matches_one, require_modulus
 from separatrix.tasks.domains import digits
@@ -43,6 +45,7 @@ class Match2(TokenTask):
     name = "match2"
     title = "Pair matching"
     source = "R"
+    showcase = MappingProxyType({"n": 10})
 
     n: int = option(help="how many numbers")
     modulus: int = option(0, help="M; 0 takes ⌈(n − 1) / ln 2⌉, at which about half of the positions match")
@@ -72,14 +75,11 @@ class Match2(TokenTask):
         """1 where there is a match."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform numbers."""
-        draws = self.draws(batch, seed, start, device)
         numbers = draws.integers("numbers", (self.n,), self.residues)
         labels = self.solve(numbers)
-        lengths = torch.full((batch,), self.n, device=device)
+        lengths = torch.full((draws.batch,), self.n, device=draws.device)
         return Batch(inputs=numbers, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:

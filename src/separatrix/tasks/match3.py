@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -71,6 +72,7 @@ class Match3(TokenTask):
     name = "match3"
     title = "Triple matching"
     source = "R"
+    showcase = MappingProxyType({"n": 8, "modulus": 24, "distinct": True})
 
     n: int = option(help="how many numbers")
     modulus: int = option(0, help="M; 0 takes one at which about half of uniform numbers match")
@@ -117,12 +119,9 @@ class Match3(TokenTask):
         """1 where there is a match."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform numbers, or rows of which half match."""
-        draws = self.draws(batch, seed, start, device)
-        lengths = torch.full((batch,), self.n, device=device)
+        lengths = torch.full((draws.batch,), self.n, device=draws.device)
         if self.variant == "last":
             matched = draws.coins("matched", ())
             make = self._sets if self.instances == "disjointness" else self._row

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import arrangement, arrangements, digits, permutation
 from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
@@ -38,6 +40,7 @@ class MultiQueryRecall(TokenTask):
     name = "mqar"
     title = "Multi-query associative recall"
     source = "S"
+    showcase = MappingProxyType({"n": 14, "vocabulary_size": 64})
 
     n: int = option(help="pairs of key and label, an even number: n/2 to store and n/2 to recall")
     vocabulary_size: int = option(8192, help="number of tokens, an even number: half labels, half keys")
@@ -80,17 +83,14 @@ class MultiQueryRecall(TokenTask):
     def _half(self) -> int:
         return self.n // 2
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Different keys, uniform labels, queries in uniform order."""
-        draws = self.draws(batch, seed, start, device)
         keys = draws.distinct("keys", self._half, self._values)
         values = draws.integers("values", (self._half,), self._values)
         order = draws.permutations("order", self._half)
         inputs, answers = self._write(keys, values, order)
         labels = self._labels(answers)
-        lengths = torch.full((batch,), self.length, dtype=torch.int64, device=device)
+        lengths = torch.full((draws.batch,), self.length, dtype=torch.int64, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:

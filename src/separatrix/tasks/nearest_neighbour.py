@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -56,6 +57,7 @@ class NearestNeighbour(Task):
     name = "nearest-neighbour"
     title = "Nearest neighbour"
     source = "S"
+    showcase = MappingProxyType({"n": 13, "labels": 4, "noise": 3, "lengths": "full"})
 
     n: int = option(help="most points, the query included")
     dimension: int = option(16, help="dimension d of the points")
@@ -118,11 +120,8 @@ class NearestNeighbour(Task):
         """The size of a coordinate, as float32 has it."""
         return torch.tensor(1 / math.sqrt(self.dimension), dtype=torch.float32).item()
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """A query, its neighbour a few flips away, and other points that leave the margin."""
-        draws = self.draws(batch, seed, start, device)
         least = self.n - 1 if self.lengths == "full" else self.n // 2
         stored = uniform_between(draws, "length", least, self.n - 1)
         winner = uniform_between(draws, "nearest", 0, stored - 1).unsqueeze(1)

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._stock import MOST_PEOPLE, person
 from separatrix.tasks.byte_text import ByteTask, Pieces, divide, largest_sum, shorten
@@ -52,6 +54,7 @@ class PhoneBook(ByteTask):
     name = "phone-book"
     title = "Phone book"
     source = "W"
+    showcase = MappingProxyType({"n": 8})
 
     n: int = option(help="entries of the book")
     digits: int = option(7, help="digits of a number")
@@ -87,11 +90,8 @@ class PhoneBook(ByteTask):
         """A space and the digits."""
         return 1 + self.digits
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Different names, uniform numbers, a uniform question."""
-        draws = self.draws(batch, seed, start, device)
         listed = draws.distinct("names", self.n, self.names)
         numbers = draws.integers("numbers", (self.n, self.digits), 10)
         return self._write(listed, numbers, draws.integers("asked", (1,), self.n))

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -55,6 +56,7 @@ class QSparseAveraging(Task):
     name = "q-sparse-averaging"
     title = "Sparse averaging"
     source = "R"
+    showcase = MappingProxyType({"n": 8, "q": 2, "grid": 2})
 
     n: int = option(help="how many positions")
     q: int = option(3, help="most members of a set")
@@ -103,15 +105,12 @@ class QSparseAveraging(Task):
         """A mean, to be met more closely than 1/(4q)."""
         return Vectors(width=self.d, tolerance=1 / (4 * self.q))
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform values and sets."""
-        draws = self.draws(batch, seed, start, device)
         steps = draws.integers("values", (self.n, self.d), 2 * self.grid + 1) - self.grid
         inputs = torch.cat([steps.float() * self.step, self._sets(draws).float()], dim=2)
         labels = self.solve(inputs)
-        lengths = torch.full((batch,), self.n, device=device)
+        lengths = torch.full((draws.batch,), self.n, device=draws.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Float[Tensor, "batch pos width"]) -> Labels:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, Literal
 
 import torch
@@ -72,6 +73,7 @@ class SparseThreshold(TokenTask):
     name = "sparse-threshold"
     title = "Threshold of k-sparse features"
     source = "S"
+    showcase = MappingProxyType({"n": 10})
 
     ATTEMPTS = 16
 
@@ -172,11 +174,8 @@ class SparseThreshold(TokenTask):
         """The value of the function."""
         return Classes(size=2)
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Uniform bits, or bits for a label drawn first."""
-        draws = self.draws(batch, seed, start, device)
         if self.law == "uniform":
             inputs = draws.coins("bits 0", (self.n,)).long()
         else:
@@ -187,7 +186,7 @@ class SparseThreshold(TokenTask):
                 attempts=self.ATTEMPTS,
             )
         labels = self.solve(inputs)
-        lengths = torch.full((batch,), self.n, dtype=torch.int64, device=inputs.device)
+        lengths = torch.full((draws.batch,), self.n, dtype=torch.int64, device=inputs.device)
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:

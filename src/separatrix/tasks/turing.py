@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._turing_inputs import PROBLEMS, Problem, Reach
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Batch, ChainTask, Classes, Labels, Partition, option, require
 from separatrix.tasks.machines import MOVES, Machine, library_machine, run
 from separatrix.tasks.shaping import constant
 from separatrix.tasks.vocabulary import Vocabulary, words
@@ -38,7 +40,7 @@ _STEP_WORDS: Final = 3
 
 @TASKS.register("turing")
 @dataclass(frozen=True, kw_only=True)
-class Turing(TokenTask):
+class Turing(ChainTask):
     """Run a machine of the library to its end.
 
     A row is `<s>`, the n cells of the input, `=`, and then what a model has to write: in the chain of
@@ -58,6 +60,7 @@ class Turing(TokenTask):
     name = "turing"
     title = "Turing machine"
     source = "W"
+    showcase = MappingProxyType({"n": 5})
 
     n: int = option(help="cells of the input tape; 0 for the busy beavers")
     machine: Literal[
@@ -150,32 +153,49 @@ class Turing(TokenTask):
         """A state, a symbol or a move."""
         return Classes(size=self.vocabulary.offset("mark"))
 
-    def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
-    ) -> Batch:
+    def draw(self, draws: Draws) -> Batch:
         """Random tapes, run in lockstep."""
-        return self._run(self.problem.draw(self.draws(batch, seed, start, device), self.n))
+        return self._run(self.problem.draw(draws, self.n))
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
         """Run the machine on the tape of the prompt."""
         return self._run(inputs[:, 1 : self.n + 1] - self.vocabulary.offset("symbol")).labels
 
-    def parse(self, text: str) -> Int[Tensor, "pos"]:
-        """The words of a row, or of its prompt alone, which is completed."""
-        vocabulary = self.vocabulary
-        row = vocabulary.parse(text, length=self.length)
-        tokens = [token for token in row.tolist() if token != vocabulary.pad]
-        if len(tokens) == self.n + 2:
-            row[self.n + 2 :] = self._expected(tokens)[self.n + 2 :]
-        self.check(row)
-        return row
+    @property
+    def prompt(self) -> int:
+        """The tape between its two marks."""
+        return self.n + 2
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
-        """A prompt with a tape of this machine, and nothing but the machine's own run after it."""
-        expected = self._expected(row.tolist())
-        place = int((row != expected).int().argmax())
-        found, right = (self.vocabulary.word(int(tokens[place])) for tokens in (row, expected))
-        require(found == right, f"Word {place + 1} of this run must be '{right}'; got '{found}'.")
+    def check_prompt(self, row: Int[Tensor, "prompt"]) -> None:
+        """A tape of this machine between the marks."""
+        vocabulary = self.vocabulary
+        tokens = row.tolist()
+        prompt = [vocabulary.word(token) for token in tokens if token != vocabulary.pad]
+        tape = [token - vocabulary.offset("symbol") for token in tokens[1:-1]]
+        require(
+            len(prompt) == self.prompt
+            and prompt[0] == "<s>"
+            and prompt[-1] == "="
+            and self.problem.accepts(tape),
+            f"{self.machine} needs the prompt '<s> tape =' with a tape of {self.problem.describe(self.n)}; "
+            f"got '{_short(' '.join(prompt))}'.",
+        )
+
+    def completed(self, prompt: Int[Tensor, "prompt"]) -> Int[Tensor, "pos"]:
+        """The run that the prompt calls for, by the plain simulator."""
+        vocabulary, machine = self.vocabulary, self.program
+        given = [vocabulary.word(token) for token in prompt.tolist()]
+        done = run(machine, given[1:-1], max_steps=self.reach.steps)
+        written = [
+            word
+            for step in done.steps
+            if self.form == "cot"
+            for word in (step.rule.write, step.rule.move, step.rule.state)
+        ]
+        final = [machine.blank] * self.reach.space
+        begin = self.origin + done.first
+        final[begin : begin + len(done.tape)] = done.tape
+        return vocabulary.parse(" ".join((*given, *written, *final)), length=self.length)
 
     def domain_size(self) -> int:
         """One input for each tape: the rest of a row follows from it."""
@@ -195,31 +215,6 @@ class Turing(TokenTask):
     def render_target(self, target: Int[Tensor, ""]) -> str:
         """The word."""
         return self.vocabulary.word(int(target))
-
-    def _expected(self, tokens: list[int]) -> Int[Tensor, "pos"]:
-        """The whole row that the prompt at the head of these tokens calls for, by the plain simulator."""
-        vocabulary, machine = self.vocabulary, self.program
-        prompt = [vocabulary.word(token) for token in tokens[: self.n + 2] if token != vocabulary.pad]
-        tape = [token - vocabulary.offset("symbol") for token in tokens[1 : self.n + 1]]
-        require(
-            len(prompt) == self.n + 2
-            and prompt[0] == "<s>"
-            and prompt[-1] == "="
-            and self.problem.accepts(tape),
-            f"{self.machine} needs the prompt '<s> tape =' with a tape of {self.problem.describe(self.n)}; "
-            f"got '{_short(' '.join(prompt))}'.",
-        )
-        done = run(machine, prompt[1:-1], max_steps=self.reach.steps)
-        written = [
-            word
-            for step in done.steps
-            if self.form == "cot"
-            for word in (step.rule.write, step.rule.move, step.rule.state)
-        ]
-        final = [machine.blank] * self.reach.space
-        begin = self.origin + done.first
-        final[begin : begin + len(done.tape)] = done.tape
-        return vocabulary.parse(" ".join((*prompt, *written, *final)), length=self.length)
 
     def _run(self, tape: Int[Tensor, "batch n"]) -> Batch:
         """Rows and labels of these tapes: first the machine's steps in lockstep, then the words for them."""

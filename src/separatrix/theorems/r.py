@@ -141,6 +141,16 @@ RESULTS = (
             ),
             bound("L·H·m = Ω̃(N)", tasks=("cycle3",), families=("graph-transformer",), via="DISJ"),
         ),
+        slips=(
+            Slip(
+                place="appendix, undirected 5-cycle",
+                printed="The four other vertices are not asked to differ.",
+                right=(
+                    "Read so, a closed walk of five edges is enough, and every vertex of a triangle, or next "
+                    "to one, counts. The task offers both readings (`distinct`)."
+                ),
+            ),
+        ),
     ),
 )
 
