@@ -230,14 +230,16 @@ def measure(case: Case, seconds: float, turns: int = 3) -> tuple[float, float]:
     return max(first for first, _ in rates), max(second for _, second in rates)
 
 
-def growth(case: Case, batches: int = 200) -> tuple[float, float]:
-    """Peak memory in MiB after ten batches and after many more."""
-    for turn in range(10):
-        case.task.sample(case.batch, seed=turn)
-    few = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    for turn in range(batches):
-        case.task.sample(case.batch, seed=0, start=turn * case.batch)
-    return few, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def growth(batches: int = 60) -> tuple[float, float]:
+    """Peak memory in MiB after five batches of every row, and after many more of each."""
+
+    def peak(count: int) -> float:
+        for case in CASES:
+            for turn in range(count):
+                case.task.sample(case.batch, seed=0, start=turn * case.batch)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    return peak(5), peak(batches)
 
 
 def table(seconds: float) -> str:
@@ -263,10 +265,10 @@ def table(seconds: float) -> str:
             f"| {ours / plain:,.0f} × | {'; '.join(named) or '—'} |"
         )
         print(lines[-1], file=sys.stderr)
-    few, many = growth(CASES[0])
+    few, many = growth()
     lines += [
         "",
-        f"Memory: peak resident set {few:,.0f} MiB after 10 batches of mqar, {many:,.0f} MiB after 210.",
+        f"Memory: peak resident set {few:,.0f} MiB after 5 batches of every row, {many:,.0f} MiB after 65.",
         "",
         "Peers' rates are data (`benchmarks/peers/task_sampling.json`), measured on two CPU cores.",
     ]
