@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import textwrap
 import typing
 from collections.abc import Callable, Mapping
@@ -73,9 +74,11 @@ def _content() -> Content:
 def _task(card: TaskCard, kind: type[Task]) -> list[str]:
     assert card.example is not None, card.problem
     example = card.example
-    paragraphs = [textwrap.fill(part, _WIDTH) for part in _paragraphs(inspect.getdoc(kind) or "")]
-    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in _changed(example.task).items())
+    paragraphs = [_filled(part) for part in _paragraphs(inspect.getdoc(kind) or "")]
+    flags = " ".join(_flag(name, value) for name, value in _changed(example.task).items())
     command = f"$ separatrix sample {card.name} {flags} --seed 0 --count {example.number + 1}"
+    if example.number:
+        command += "    # the last of them"
     shown = "\n".join([command, *_cut(example.text), *_cut(f"→ {example.answer_text}")])
     return [
         f"## {card.title} (`{card.name}`, {kind.source})",
@@ -86,7 +89,24 @@ def _task(card: TaskCard, kind: type[Task]) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    """Blocks of the text with their lines joined; the items of a list stay together, a line each."""
+    return [
+        "\n".join(" ".join(item.split()) for item in re.split(r"\n(?=- )", block))
+        for block in text.split("\n\n")
+        if block.strip()
+    ]
+
+
+def _filled(block: str) -> str:
+    lines = block.split("\n")
+    return "\n".join(
+        textwrap.fill(line, _WIDTH, subsequent_indent="  " if line.startswith("- ") else "") for line in lines
+    )
+
+
+def _flag(name: str, value: object) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is True else f"{flag} {value}"
 
 
 def _changed(task: Task) -> dict[str, object]:

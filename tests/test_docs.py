@@ -15,6 +15,7 @@ import pytest
 from docs.generate import PAGES
 
 import separatrix
+from separatrix.cli import main
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = ("README.md", "docs/own-task.md", "docs/randomness.md")
@@ -66,6 +67,17 @@ def test_commands_of_the_readme_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_up_to_date(page: str) -> None:
     assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run `make docs`"
+
+
+def test_commands_of_the_task_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Word for word, but for where lines break."""
+    for block in blocks("docs/tasks.md", "text"):
+        command, *shown = block.splitlines()
+        assert main(shlex.split(command, comments=True)[2:]) == 0, command
+        printed, expected = capsys.readouterr().out.split(), " ".join(shown).split()
+        assert " ".join(printed).endswith(" ".join(expected[:-1] if expected[-1] == "…" else expected)), (
+            command
+        )
 
 
 def modules() -> list[str]:

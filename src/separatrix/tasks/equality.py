@@ -43,15 +43,15 @@ class Equality(TokenTask):
     The halves together have k symbols, k uniform over the even numbers from the least one that is at least
     max(2, n/10) up to n, and w is uniform. The paper's list starts at n/10 itself, which is odd for n = 50.
 
-    random: with probability ½ w′ = w, else w′ is uniform, so that it may be equal again. The label, at the
-        last symbol, is 1 iff w′ = w: with probability ½ + ½·alphabet^(−k/2).
-    one: with probability ½ w′ = w, label 1; else w′ is w with one symbol, its place uniform, replaced by
-        another one, uniform, label 0.
-    ncp: next-character prediction: w′ = w always. Every position is labelled with the set of words that
-        may follow it in the language of all w [SEP] w, w not empty, as one class: class s < alphabet is the
-        symbol s and nothing else; class alphabet, "any", is every symbol and [SEP], for every position of
-        the first half; class alphabet + 1, "end", is the empty set, for the last position.
-        A string counts as right only if all its positions are.
+    - `random`: with probability ½ w′ = w, else w′ is uniform, so that it may be equal again. The label, at
+      the last symbol, is 1 iff w′ = w: with probability ½ + ½·alphabet^(−k/2).
+    - `one`: with probability ½ w′ = w, label 1; else w′ is w with one symbol, its place uniform, replaced by
+      another one, uniform, label 0.
+    - `ncp`: next-character prediction: w′ = w always. Every position is labelled with the set of words that
+      may follow it in the language of all w [SEP] w, w not empty, as one class: class s < alphabet is the
+      symbol s and nothing else; class alphabet, "any", is every symbol and [SEP], for every position of the
+      first half; class alphabet + 1, "end", is the empty set, for the last position. A string counts as
+      right only if all its positions are.
     """
 
     name = "equality"
