@@ -1,6 +1,7 @@
 """How fast tasks are sampled: ours, the plain way, and the peers' measured rates, in one table.
 
     make bench            or            python -m benchmarks.task_sampling [--seconds 3] [--out FILE]
+    python -m benchmarks.task_sampling --device cuda        # sampling captured in a CUDA graph
 
 The plain way is what one writes first: one example after another, in NumPy and Python lists. Ours and the
 plain way run in the same process, taking turns, so that their ratio means something on a busy machine; the
@@ -275,13 +276,54 @@ def table(seconds: float) -> str:
     return "\n".join(lines) + "\n"
 
 
+def captured_rate(case: Case, batch: int, seconds: float) -> float:
+    """Examples per second of replays of a graph that draws fresh examples each time."""
+    start = torch.zeros((), dtype=torch.int64, device="cuda")
+    case.task.sample(batch, seed=0, start=start, device="cuda")
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        case.task.sample(batch, seed=0, start=start, device="cuda")
+        start += batch
+
+    def replays(_: int) -> int:
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+        return 10 * batch
+
+    replays(0)
+    return rate(replays, seconds)
+
+
+def device_table(seconds: float) -> str:
+    device = f"separatrix {__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}"
+    lines = [
+        "# Sampling speed in a CUDA graph",
+        "",
+        f"{device}. Made by `python -m benchmarks.task_sampling --device cuda`.",
+        "Examples per second over replays of one graph, eager kernels, fresh examples on every replay.",
+        "",
+        "| task | settings | batch 64 | batch 4,096 |",
+        "|---|---|---:|---:|",
+    ]
+    for case in CASES:
+        small, large = (captured_rate(case, batch, seconds / 2) for batch in (64, 4096))
+        lines.append(f"| {case.label} | {case.settings} | {small:,.0f} | {large:,.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=6.0, help="time for each row, shared by both ways")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "task_sampling.md")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", type=Path, help="where the table goes; by default into results/")
     arguments = parser.parse_args()
-    text = table(arguments.seconds)
-    with written_whole(arguments.out) as file:
+    make, name = {"cpu": (table, "task_sampling.md"), "cuda": (device_table, "task_sampling_cuda.md")}[
+        arguments.device
+    ]
+    text = make(arguments.seconds)
+    with written_whole(arguments.out or HERE / "results" / name) as file:
         file.write(text)
     print(text)
 
