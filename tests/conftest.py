@@ -24,7 +24,8 @@ class SkipLedger:
         self._note(report)
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
-        if report.skipped and not hasattr(report, "wasxfail"):
+        # A failure that was expected is reported as skipped as well; it must be listed like any other.
+        if report.skipped:
             reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
             if not any(
                 fnmatch.fnmatch(report.nodeid, entry["test"]) and entry["reason"] in reason

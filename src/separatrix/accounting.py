@@ -155,6 +155,10 @@ class Size(Record):
             )
         if self.gates_per_step is not None:
             require_count("A size", gates_per_step=self.gates_per_step)
+        if not isinstance(self.state, tuple):
+            raise InvalidInput(
+                f"The state of a size is a tuple of StatePart; got {type(self.state).__name__}."
+            )
         if not all(isinstance(part, StatePart) for part in self.state):
             raise InvalidInput("The state of a size is a tuple of StatePart.")
         if len({part.name for part in self.state}) != len(self.state):

@@ -1,7 +1,7 @@
 """Random numbers by counter: example i of a stream under a seed is the same everywhere.
 
-A draw is a pure function of (seed, stream, site, example, place), so the same example has the same bytes
-on CPU and on GPU, in any batch split, and after a resume. The function is Philox4x32 with ten rounds
+A draw is a pure function of (seed, stream, site, example, place). Neither the device, nor how examples are
+batched, nor what was drawn before can change it. The function is Philox4x32 with ten rounds
 (Salmon, Moraes, Dror and Shaw, 2011) written in int64 tensor operations, which compile and can be captured
 in a CUDA graph. Its counter is laid out as
 
@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Int
@@ -30,7 +32,7 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput
 
-__all__ = ["Draws", "philox4x32", "site_number"]
+__all__ = ["Draws", "host_constant", "philox4x32", "site_number"]
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -42,6 +44,12 @@ _CHUNK = 1 << 16
 
 
 Words = Int[Tensor, "*shape"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def host_constant(function: Function) -> Function:
+    """Mark a pure function of plain values: the compiler calls it once and keeps what it says."""
+    return cast(Function, torch.compiler.assume_constant_result(function))  # type: ignore[no-untyped-call]
 
 
 def philox4x32(
@@ -66,6 +74,7 @@ def philox4x32(
     return first, second, third, fourth
 
 
+@host_constant
 def site_number(stream: str, site: str) -> int:
     """The counter word that tells one purpose from another."""
     return zlib.crc32(f"{stream}/{site}".encode())
@@ -86,12 +95,16 @@ class Draws:
     device: torch.device | str = "cpu"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 1 << 64:
-            raise InvalidInput(f"A seed is a whole number from 0 to 2^64 − 1; got {self.seed}.")
-        if self.batch < 1:
-            raise InvalidInput(f"A batch holds at least one example; got batch={self.batch}.")
-        if isinstance(self.start, int) and not 0 <= self.start < 1 << 62:
-            raise InvalidInput(f"Examples are numbered from 0 to 2^62 − 1; got start={self.start}.")
+        if not _is_whole(self.seed) or not 0 <= self.seed < 1 << 64:
+            raise InvalidInput(f"A seed is a whole number from 0 to 2^64 − 1; got {self.seed!r}.")
+        if not _is_whole(self.batch) or self.batch < 1:
+            raise InvalidInput(f"A batch holds at least one example; got batch={self.batch!r}.")
+        if isinstance(self.start, Tensor):
+            if self.start.dim() or self.start.dtype != torch.int64:
+                raise InvalidInput("A start on the device is one int64 number, without an axis.")
+        elif not _is_whole(self.start) or not 0 <= self.start < 1 << 62:
+            raise InvalidInput(f"Examples are numbered from 0 to 2^62 − 1; got start={self.start!r}.")
+        object.__setattr__(self, "device", _named_device(self.device))
 
     def words(self, site: str, count: int) -> Int[Tensor, "batch count"]:
         """`count` random 32-bit words for each example."""
@@ -177,6 +190,22 @@ class Draws:
         return philox4x32(counter, (self.seed & _MASK, self.seed >> 32))
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _named_device(device: torch.device | str) -> torch.device:
+    """The device with its number: tables are kept for each, and "cuda" alone may come to mean another."""
+    try:
+        named = torch.device(device)
+    except RuntimeError:
+        raise InvalidInput(f"A device is named like cpu, cuda or cuda:1; got {device!r}.") from None
+    if str(named) == "cuda":
+        named = torch.device("cuda", torch.cuda.current_device())
+    return named
+
+
+@host_constant
 @lru_cache(maxsize=1024)
 def _draws_until_distinct(count: int, bound: int) -> int:
     """How many uniform draws from `bound` values show `count` different ones but for a chance of 2^-60.

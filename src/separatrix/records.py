@@ -11,24 +11,27 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from separatrix.errors import InvalidFile, InvalidInput, UnknownName
 
 __all__ = [
+    "FrozenMapping",
     "JsonObject",
     "JsonValue",
     "Reader",
     "Record",
     "exact_from_text",
     "exact_to_text",
+    "fits_exact_text",
     "freeze",
     "parse_json",
     "require_count",
+    "require_kind",
+    "require_measured",
     "require_text",
     "require_texts",
     "same_json",
@@ -36,7 +39,7 @@ __all__ = [
 ]
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | Mapping[str, JsonValue] | None"
-"""A JSON value made immutable: arrays are tuples, objects are read-only mappings."""
+"""A JSON value made immutable: arrays are tuples, objects are `FrozenMapping`s."""
 
 JsonObject: TypeAlias = dict[str, object]
 """A JSON object as the standard library reads and writes it."""
@@ -48,6 +51,7 @@ DEEPEST = 32
 MOST_DIGITS = 2_000
 LARGEST_COUNT = 10**30
 
+_TOO_LONG = 10**MOST_DIGITS
 _EXACT = re.compile(r"-?(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 
 Self = TypeVar("Self", bound="Record")
@@ -155,13 +159,6 @@ class Reader:
                 return choice
         raise InvalidFile(f"Field '{name}' of {self.what} is one of {' '.join(choices)}; got {value[:40]!r}.")
 
-    def boolean(self, name: str) -> bool:
-        """True or false."""
-        value = self._take(name)
-        if not isinstance(value, bool):
-            raise self._wrong(name, "true or false", value)
-        return value
-
     def count(self, name: str) -> int:
         """A whole number that is not negative, written as a JSON number."""
         value = self._take(name)
@@ -266,8 +263,17 @@ def parse_json(text: str | bytes, *, what: str = "the file", most_bytes: int = M
     def constant(name: str) -> object:
         raise InvalidFile(f"{what} has {name}, which is no JSON number.")
 
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if math.isinf(number):
+            shown = digits if len(digits) <= 40 else f"{digits[:40]}…"
+            raise InvalidFile(f"{what} has the number {shown}, which is beyond every float.")
+        return number
+
     try:
-        data: object = json.loads(text, object_pairs_hook=once, parse_constant=constant)
+        data: object = json.loads(
+            text, object_pairs_hook=once, parse_constant=constant, parse_float=finite
+        )
     except InvalidFile:
         raise
     except RecursionError as error:
@@ -276,6 +282,40 @@ def parse_json(text: str | bytes, *, what: str = "the file", most_bytes: int = M
         raise InvalidFile(f"{what} is not JSON: {str(error)[:120]}.") from error
     _check_depth(data, what=what)
     return data
+
+
+class FrozenMapping(Mapping[str, "JsonValue"]):
+    """A JSON object that cannot change, and unlike a mapping proxy can be hashed, copied and pickled.
+
+    Equal as JSON: the order of names does not matter, 1 equals 1.0 and differs from true.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, JsonValue]) -> None:
+        """`items` are frozen already; see `freeze`."""
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> JsonValue:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return same_json(self, other) if isinstance(other, Mapping) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, JsonValue]]]:
+        return FrozenMapping, (self._items,)
 
 
 def freeze(value: object) -> JsonValue:
@@ -307,7 +347,7 @@ def _freeze(value: object, depth: int, budget: list[int]) -> JsonValue:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise InvalidInput("names in a value are text.")
-        return MappingProxyType({name: _freeze(item, depth - 1, budget) for name, item in value.items()})
+        return FrozenMapping({name: _freeze(item, depth - 1, budget) for name, item in value.items()})
     raise InvalidInput(f"a value is made of JSON types; got {type(value).__name__}.")
 
 
@@ -320,9 +360,15 @@ def thaw(value: JsonValue) -> object:
     return value
 
 
-def same_json(first: JsonValue, second: JsonValue) -> bool:
-    """Equal as JSON, where 1 and true differ."""
-    return json.dumps(thaw(first), sort_keys=True) == json.dumps(thaw(second), sort_keys=True)
+def same_json(first: object, second: object) -> bool:
+    """Equal as JSON, frozen or not: numbers by their value, so that 1 is 1.0; 1 and true differ."""
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(same_json(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(same_json, first, second))
+    return first == second
 
 
 def exact_to_text(number: int | Fraction) -> str:
@@ -332,10 +378,15 @@ def exact_to_text(number: int | Fraction) -> str:
 
 def exact_from_text(text: str) -> Fraction | None:
     """The number that `exact_to_text` wrote, or None if it cannot have written this."""
-    if not _EXACT.fullmatch(text) or any(len(part) > MOST_DIGITS for part in text.split("/")):
+    if not _EXACT.fullmatch(text) or any(len(part) > MOST_DIGITS for part in text.lstrip("-").split("/")):
         return None
     number = Fraction(text)
     return number if str(number) == text else None
+
+
+def fits_exact_text(number: Fraction) -> bool:
+    """Whether `exact_from_text` reads what `exact_to_text` writes, that is whether it is short enough."""
+    return max(abs(number.numerator), number.denominator) < _TOO_LONG
 
 
 def require_text(owner: str, **texts: str) -> None:
@@ -367,6 +418,28 @@ def require_count(owner: str, *, least: int = 0, **counts: int) -> None:
             )
 
 
+def require_measured(owner: str, name: str, value: object) -> float:
+    """The value as a float; refuses what is no number, negative, infinite or beyond every float."""
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise InvalidInput(f"{owner} needs {name} as a finite number of at least 0; got {_kind(value)}.")
+    return number
+
+
+def require_kind(owner: str, name: str, value: object, kind: type, *, or_none: bool = False) -> None:
+    """Refuse a part of another type than it should have."""
+    if isinstance(value, kind) or (or_none and value is None):
+        return
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    raise InvalidInput(
+        f"{owner}'s {name} is {article} {kind.__name__}{' or None' if or_none else ''}; "
+        f"got {type(value).__name__}."
+    )
+
+
 def _check_depth(data: object, *, what: str) -> None:
     layer = [data]
     for _ in range(DEEPEST + 1):
@@ -387,5 +460,6 @@ def _kind(value: object) -> str:
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"the number {value}" if abs(value) < LARGEST_COUNT else "a very large number"
+        plain = not math.isfinite(value) if isinstance(value, float) else False
+        return f"the number {value}" if plain or abs(value) < LARGEST_COUNT else "a very large number"
     return names.get(type(value), f"a {type(value).__name__}")

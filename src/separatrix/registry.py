@@ -33,6 +33,11 @@ class Registry(Generic[Entry]):
         """Decorate the entry that `name` stands for; a second, different entry under one name is refused."""
 
         def add(entry: Entry) -> Entry:
+            home = f"{self._package}.{name.replace('-', '_')}"
+            if name in self._builtin and getattr(entry, "__module__", None) != home:
+                raise InvalidInput(
+                    f"'{name}' is a {self._kind} that comes with the package; choose another name."
+                )
             known = self._entries.get(name)
             if known is not None and not _same_definition(known, entry):
                 raise InvalidInput(

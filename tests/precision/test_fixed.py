@@ -12,7 +12,15 @@ import pytest
 import torch
 
 from separatrix.errors import InvalidInput
-from separatrix.precision import FixedDown, FixedNearest, RoundingPoints
+from separatrix.precision import (
+    FixedDown,
+    FixedNearest,
+    Float32,
+    Float64,
+    Integers,
+    NumberSystem,
+    RoundingPoints,
+)
 from separatrix.precision.exponential import exp_bounds
 from tests.precision.oracle import (
     SOME,
@@ -106,6 +114,55 @@ def test_encode_reads_integers_of_every_kind(system: Fixed) -> None:
     want = [Fraction(1), Fraction(1, 3), Fraction(0.1), Fraction(-3, 10)]
     assert listed(system, nested) == [rounded(system, value) for value in want]
     assert system.encode(Fraction(1, 2)).shape == ()
+
+
+@pytest.mark.parametrize("system", [*SOME, Float32(), Float64()], ids=str)
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "g", "i2", "i4", "i8", "u2", "u4", "u8"])
+@pytest.mark.parametrize("order", [">", "<"])
+def test_encode_reads_every_byte_order_and_numpys_own_numbers(
+    system: NumberSystem, kind: str, order: str
+) -> None:
+    native = np.array([[1, 3], [7, 100]], dtype=kind)
+    if native.dtype.kind == "f":
+        native = native / native.dtype.type(10)
+        want = [Fraction(*value.as_integer_ratio()) for value in native.reshape(-1)]
+    else:
+        native[0, 0] = np.iinfo(kind).max
+        want = [Fraction(int(value)) for value in native.reshape(-1)]
+    array = native.astype(order + kind)
+    exactly = listed(system, system.encode(want))
+    assert listed(system, system.encode(array)) == exactly
+    scalars = [list(row) for row in array]
+    assert system.encode(scalars).shape == (2, 2)
+    assert listed(system, system.encode(scalars)) == exactly
+    assert listed(system, system.encode(list(array))) == exactly
+    assert listed(system, system.encode(scalars[1][1])) == exactly[-1:]
+    assert listed(system, system.encode([np.asarray(value) for value in array.reshape(-1)])) == exactly
+
+
+@pytest.mark.parametrize("system", [*SOME, Float32(), Float64()], ids=str)
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.bool])
+def test_encode_reads_tensors_inside_lists(system: NumberSystem, kind: torch.dtype) -> None:
+    tensor = torch.tensor([[0.1, 0.7, 3.0], [1.0, 0.0, 100.0]]).to(kind)
+    want = listed(system, system.encode(tensor))
+    for nested in (list(tensor), [list(row) for row in tensor], (tensor[0], tuple(tensor[1].tolist()))):
+        assert system.encode(nested).shape == (2, 3)
+        assert listed(system, system.encode(nested)) == want
+    assert system.encode([tensor, tensor]).shape == (2, 2, 3)
+    assert system.encode([torch.zeros(0, 3)]).shape == (1, 0, 3)
+    trained = torch.tensor([0.1, 0.7], requires_grad=True)
+    want = listed(system, system.encode(trained.detach()))
+    assert listed(system, system.encode(list(trained))) == listed(system, system.encode([trained])) == want
+    mixed = [[torch.tensor(0.5), np.float32(0.25)], [Fraction(1, 2), np.True_]]
+    halves = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
+    assert listed(system, system.encode(mixed)) == listed(system, system.encode(halves))
+
+
+@pytest.mark.parametrize("system", SOME, ids=str)
+def test_numpy_integers_inside_lists_do_not_wrap_around(system: Fixed) -> None:
+    integers = [2**62, -(2**62), 2**63 - 1, -(2**63)]
+    want = [rounded(system, Fraction(value)) for value in integers]
+    assert listed(system, system.encode([np.int64(value) for value in integers])) == want
 
 
 @pytest.mark.parametrize("system", SMALL, ids=str)
@@ -256,6 +313,55 @@ def test_rounded_products_are_summed_in_several_chunks(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("system", SOME, ids=str)
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_a_running_total_is_as_wide_as_its_proof_and_no_wider(
+    system: Fixed, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """|Σ| <= inner · limit at every chunk; the worst inputs reach it, and come back from it."""
+    inner = 300
+    proven = math.ceil(math.log2(system.limit)) + 9
+    end = system.encode([system.largest])
+    rows = system.encode([[1] * inner, [-1] * inner, [1] * 150 + [-1] * 149 + [1]])
+    widest = 0
+    add = Integers.__add__
+
+    def measured(self: Integers, other: Integers | int) -> Integers:
+        nonlocal widest
+        total = add(self, other)
+        widest = max(widest, total.bits)
+        return total
+
+    monkeypatch.setattr("separatrix.precision.fixed.PRODUCTS_AT_ONCE", 3 * at_once)
+    products = system.multiply(rows, end).reshape(-1)
+    assert set(listed(system, products)) == {system.largest, -system.largest}
+    column = end.expand(inner).reshape(inner, 1)
+    monkeypatch.setattr(Integers, "__add__", measured)
+    total = system._sum_of_rounded_products(system._read(rows), system._read(column))
+    limit = system.limit
+    assert total.to_ints() == [inner * limit, -inner * limit, 2 * limit]
+    assert total.bits == proven
+    assert len(total.limbs) == (1 if proven <= 62 else math.ceil(proven / 28))
+    # FixedNearest also adds while it rounds a product of twice the bits.
+    assert widest <= max(proven + 1, 2 * math.ceil(math.log2(limit)) + 2)
+
+
+@pytest.mark.parametrize("rounding", RoundingPoints)
+@pytest.mark.parametrize("system", [FixedDown(n=16, k=2), Float64()], ids=str)
+@pytest.mark.parametrize(
+    ("left", "right"), [((2, 1), (3, 2)), ((2, 3), (1, 2)), ((2, 3), (4, 2)), ((3,), (3, 2))]
+)
+def test_matrices_that_do_not_fit_are_refused(
+    system: NumberSystem, rounding: RoundingPoints, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        system.matmul(system.encode(torch.zeros(left)), system.encode(torch.zeros(right)), rounding=rounding)
+    assert str(caught.value) == (
+        f"A matrix product needs shapes (…, row, inner) and (…, inner, column); got {left} and {right}. "
+        "Make the inner axes equal."
+    )
+
+
+@pytest.mark.parametrize("system", SOME, ids=str)
 def test_sums_clamp_once_and_agree_with_any_order_when_nothing_is_negative(system: Fixed) -> None:
     values = [abs(value) for value in members(system, 12, 12)]
     numbers = system.encode(values)
@@ -287,6 +393,17 @@ def test_sums_clamp_once_and_agree_with_any_order_when_nothing_is_negative(syste
             lambda: FixedDown(n=2, k=10**12),
             "S's numbers are held up to 2·k·log2(n) = 400; got n=2, k=1000000000000. Take a smaller k.",
         ),
+        (lambda: FixedNearest(p=5.5), "W's numbers need p to be a whole number; got p=5.5. Pass an int."),  # type: ignore[arg-type]
+        (lambda: FixedNearest(p=5.0), "W's numbers need p to be a whole number; got p=5.0. Pass an int."),  # type: ignore[arg-type]
+        (lambda: FixedNearest(p=True), "W's numbers need p to be a whole number; got p=True. Pass an int."),
+        (lambda: FixedNearest(p="7"), "W's numbers need p to be a whole number; got p='7'. Pass an int."),  # type: ignore[arg-type]
+        (lambda: FixedDown(n=2.5, k=1), "S's numbers need n to be a whole number; got n=2.5. Pass an int."),  # type: ignore[arg-type]
+        (lambda: FixedDown(n=2, k=1.5), "S's numbers need k to be a whole number; got k=1.5. Pass an int."),  # type: ignore[arg-type]
+        (lambda: FixedDown(n=2, k=True), "S's numbers need k to be a whole number; got k=True. Pass an int."),
+        (
+            lambda: FixedDown(n=np.True_, k=1),  # type: ignore[arg-type]
+            "S's numbers need n to be a whole number; got n=np.True_. Pass an int.",
+        ),
     ],
 )
 def test_impossible_systems_are_refused(make: object, message: str) -> None:
@@ -301,9 +418,14 @@ def test_what_is_no_number_is_refused(system: Fixed) -> None:
     for value in (torch.nan, torch.inf, -torch.inf):
         with pytest.raises(InvalidInput, match="got infinity or NaN"):
             system.encode(torch.tensor([1.0, value]))
-    for strange in (float("inf"), "1/2", None, [[1, 2], [3]], 1j):
+    strange_values: tuple[object, ...] = (float("inf"), "1/2", None, [[1, 2], [3]], 1j, np.float32("inf"))
+    strange_values += (np.longdouble("nan"), torch.tensor(torch.inf), torch.tensor(1j), np.complex64(1j))
+    for strange in (*strange_values, torch.tensor(1j, requires_grad=True)):
         with pytest.raises(InvalidInput, match="encodes finite integers, fractions and floats; got"):
             system.encode([strange])
+    for uneven in ([torch.zeros(2, 3), torch.zeros(2, 4)], [np.zeros((2, 3)), np.zeros((2, 4))]):
+        with pytest.raises(InvalidInput, match="encodes rows of one length; got rows of several"):
+            system.encode(uneven)
     with pytest.raises(InvalidInput, match="A divisor must not be 0"):
         system.divide(system.encode([1, 1]), system.encode([1, 0]))
     other = FixedDown(n=16, k=3)

@@ -200,6 +200,28 @@ def test_masks_that_make_no_sense_are_refused(system: NumberSystem) -> None:
         system.softmax(logits, mask=torch.ones(2, 2, dtype=torch.int64))
 
 
+@pytest.mark.parametrize("system", [FixedDown(n=16, k=2), FixedNearest(p=65), Float64()], ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0)])
+def test_an_axis_without_numbers_has_no_softmax_and_no_maximum(
+    system: NumberSystem, shape: tuple[int, ...]
+) -> None:
+    numbers = system.encode(torch.zeros(shape))
+    rest = f"needs an axis with at least one number; got shape {shape} and axis -1. Leave empty rows out"
+    rest += " and reshape a lone number to (1,)."
+    for rounding in RoundingPoints:
+        for mask in (None, torch.ones(shape, dtype=torch.bool)):
+            with pytest.raises(InvalidInput) as caught:
+                system.softmax(numbers, mask=mask, rounding=rounding)
+            assert str(caught.value) == f"A softmax {rest}"
+    for take in (system.max, system.argmax):
+        with pytest.raises(InvalidInput) as caught:
+            take(numbers, -1)
+        assert str(caught.value) == f"A maximum {rest}"
+        with pytest.raises(InvalidInput, match="and axis 5"):
+            take(numbers, 5)
+    assert system.softmax(system.encode(torch.zeros(0, 3))).shape == (0, 3)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_gpu_gives_the_same_numbers() -> None:

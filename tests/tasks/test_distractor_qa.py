@@ -29,6 +29,7 @@ def text_of(row: list[int]) -> str:
 
 
 class TestDistractorQA(TaskConformance):
+    compiles = False
     samples = 48
     typical = (
         DistractorQA(n=8),

@@ -15,9 +15,9 @@ from separatrix.tasks.machines import (
     MOVES,
     Machine,
     Transition,
+    execute,
     library_machine,
     parse_machine,
-    run,
 )
 
 FLIP = """
@@ -32,13 +32,13 @@ go _ -> done S
 
 
 def left_on_tape(name: str, tape: str) -> str:
-    done = run(library_machine(name), tape, max_steps=10_000)
+    done = execute(library_machine(name), tape, max_steps=10_000)
     assert done.outcome == "halted"
     return "".join(done.tape).strip("_")
 
 
 def halts_in(name: str, tape: str) -> str:
-    return run(library_machine(name), tape, max_steps=10_000).state
+    return execute(library_machine(name), tape, max_steps=10_000).state
 
 
 def words(alphabet: str, longest: int) -> list[str]:
@@ -50,7 +50,7 @@ def words(alphabet: str, longest: int) -> list[str]:
 )
 def test_busy_beavers(states: int, steps: int, ones: int) -> None:
     machine = library_machine(f"busy-beaver-{states}")
-    done = run(machine, "", max_steps=1000)
+    done = execute(machine, "", max_steps=1000)
     assert (len(machine.live), len(done.steps), done.tape.count("1")) == (states, steps, ones)
     assert done.state == "H"
 
@@ -118,7 +118,7 @@ def test_any_stands_for_the_symbols_without_a_rule() -> None:
 
 def test_a_run_says_how_it_ended_and_which_cells_it_saw() -> None:
     machine = parse_machine(FLIP)
-    done = run(machine, "01", max_steps=9)
+    done = execute(machine, "01", max_steps=9)
     assert (done.outcome, done.state, done.head, done.first, done.text()) == (
         "halted",
         "done",
@@ -131,12 +131,12 @@ def test_a_run_says_how_it_ended_and_which_cells_it_saw() -> None:
         (1, "go", "1", ("go", "0", "R")),
         (2, "go", "_", ("done", "_", "S")),
     ]
-    assert run(machine, "0110", max_steps=2).outcome == "out of steps"
-    cut = run(machine, "0", max_steps=9, space=1)
+    assert execute(machine, "0110", max_steps=2).outcome == "out of steps"
+    cut = execute(machine, "0", max_steps=9, space=1)
     assert (cut.outcome, len(cut.steps)) == ("out of space", 1)
-    assert run(machine, "01", max_steps=9, space=3).outcome == "halted"
+    assert execute(machine, "01", max_steps=9, space=3).outcome == "halted"
     leftward = parse_machine("start: go\nhalt: end\ngo 0 -> go L\ngo _ -> end 0 S")
-    assert (run(leftward, "0", max_steps=9).first, run(leftward, "", max_steps=9).text()) == (-1, "0")
+    assert (execute(leftward, "0", max_steps=9).first, execute(leftward, "", max_steps=9).text()) == (-1, "0")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_unknown_names_and_symbols() -> None:
     with pytest.raises(UnknownName, match="There is no machine 'palindrom'"):
         library_machine("palindrom")
     with pytest.raises(InvalidInput) as caught:
-        run(parse_machine(FLIP), "012", max_steps=5)
+        execute(parse_machine(FLIP), "012", max_steps=5)
     assert str(caught.value) == "The tape of flip has the symbols _ 0 1; got '2'."
 
 
@@ -295,7 +295,7 @@ def machines(draw: st.DrawFn) -> Machine:
 def test_random_machines_round_trip_and_run(machine: Machine, data: st.DataObject) -> None:
     assert parse_machine(machine.render()) == machine
     tape = data.draw(st.lists(st.sampled_from(machine.alphabet), max_size=5))
-    done = run(machine, tape, max_steps=50)
+    done = execute(machine, tape, max_steps=50)
     # The same run on two stacks: what lies left of the head, and the rest.
     left: list[str] = []
     right = list(reversed(tape))

@@ -23,6 +23,7 @@ def text_of(row: list[int]) -> str:
 
 
 class TestPhoneBook(TaskConformance):
+    compiles = False
     samples = 64
     typical = (
         PhoneBook(n=12),

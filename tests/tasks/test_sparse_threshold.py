@@ -50,6 +50,7 @@ def share_of_ones(task: SparseThreshold) -> float:
 
 
 class TestSparseThreshold(TaskConformance):
+    compiles = False
     typical = (
         SparseThreshold(n=9, k=3),
         SparseThreshold(n=8, k=1, function_seed=3, threshold=2),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from separatrix.errors import InvalidInput, UnknownName
 from separatrix.tasks import Task, task
 from separatrix.tasks._turing_inputs import PROBLEMS
-from separatrix.tasks.machines import MACHINE_NAMES, library_machine, run
+from separatrix.tasks.machines import MACHINE_NAMES, execute, library_machine
 from separatrix.tasks.turing import Turing
 from separatrix.testing import TaskConformance
 
@@ -156,7 +156,7 @@ def test_the_bounds_are_kept_and_reached(machine: str) -> None:
         for rows in listed.enumerate():
             for row in rows.tolist():
                 tape = [listed.vocabulary.word(token) for token in row[1 : n + 1]]
-                runs.append(run(library_machine(machine), tape, max_steps=10**5))
+                runs.append(execute(library_machine(machine), tape, max_steps=10**5))
         longest = max(len(done.steps) for done in runs)
         low = min(done.first for done in runs)
         high = max(done.first + len(done.tape) for done in runs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-import re
 import sys
 import typing
 from dataclasses import fields
@@ -18,7 +17,7 @@ from rich.text import Text
 
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.listing import papers, summary
-from separatrix.cli.output import stdout_console, wrapped, write_json
+from separatrix.cli.output import paragraphs, printable, printable_line, stdout_console, wrapped, write_json
 from separatrix.cli.sampling import drawn, parameters_of
 from separatrix.errors import TooLarge
 from separatrix.theorems import THEOREMS, WORKS, Theorem
@@ -131,7 +130,7 @@ def _split(split: Partition) -> dict[str, list[int]]:
 
 def _print(facts: dict[str, Any], console: Console) -> None:
     console.print(Text.assemble((facts["task"], "bold cyan"), f"  {facts['title']} ({facts['source']})"))
-    for paragraph in (facts["definition"], *_paragraphs(facts["description"])):
+    for paragraph in (facts["definition"], *paragraphs(facts["description"])):
         if not paragraph.startswith("- "):
             console.print()
         console.print(paragraph)
@@ -150,12 +149,6 @@ def _print(facts: dict[str, Any], console: Console) -> None:
     console.print()
     for letter, paper in facts["papers"].items():
         console.print(f"{letter}: {paper}")
-
-
-def _paragraphs(text: str) -> list[str]:
-    """Paragraphs with their lines joined, so that they wrap anew; indented blocks stay as they are."""
-    parts = [part for part in re.split(r"\n\n+|\n(?=- )", text) if part.strip()]
-    return [part if part.startswith(" ") else " ".join(part.split()) for part in parts]
 
 
 def _heading(console: Console, text: str) -> None:

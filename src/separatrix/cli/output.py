@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -11,7 +12,17 @@ from typing import Any, NoReturn, TextIO
 
 from rich.console import Console
 
-__all__ = ["json_line", "note", "stdout_console", "wrapped", "write_json", "write_json_stream"]
+__all__ = [
+    "json_line",
+    "note",
+    "paragraphs",
+    "printable",
+    "printable_line",
+    "stdout_console",
+    "wrapped",
+    "write_json",
+    "write_json_stream",
+]
 
 
 class _Terminal(Console):
@@ -28,8 +39,20 @@ def stdout_console() -> Console:
 
 
 def note(text: str) -> None:
-    """A remark for the person at the terminal; it never mixes with the answer."""
-    print(text, file=sys.stderr)
+    """A remark in one line for the person at the terminal; it never mixes with the answer."""
+    print(printable_line(text), file=sys.stderr)
+
+
+def printable_line(text: str) -> str:
+    """The text without characters that could move the cursor: each of them is written as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable(text: str) -> str:
+    """The same for a text of several lines, which it keeps."""
+    return "\n".join(map(printable_line, text.split("\n")))
 
 
 def json_line(value: Any) -> str:
@@ -55,6 +78,12 @@ def write_json_stream(file: TextIO, head: dict[str, Any], key: str, items: Itera
         file.write(separator + json_line(item))
         separator = ",\n  "
     file.write("\n]}\n")
+
+
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs and list items, each with its lines joined to wrap anew; indented blocks stay as they are."""
+    parts = re.split(r"\n(?:[ \t]*\n)+|\n(?=- )", text.strip("\n"))
+    return [part if part.startswith(" ") else " ".join(part.split()) for part in parts if part.strip()]
 
 
 def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:

@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from typing import final
 
 import numpy as np
@@ -29,6 +30,8 @@ from separatrix.precision.system import (
     as_fraction,
     as_tensor_or_array,
     checked_mask,
+    refuse_empty_axis,
+    refuse_misfit,
     refuse_nonfinite,
     refuse_zero,
 )
@@ -192,6 +195,7 @@ class FixedPoint(NumberSystem):
 
     def argmax(self, numbers: Numbers, axis: int) -> Int[Tensor, "*rest"]:
         """The first place of the largest along an axis."""
+        refuse_empty_axis("A maximum", numbers.shape, axis)
         return self._read(numbers).maxima(axis).to(torch.int64).argmax(axis)
 
     def where(self, condition: Bool[Tensor, "*shape"], left: Numbers, right: Numbers) -> Numbers:
@@ -206,22 +210,30 @@ class FixedPoint(NumberSystem):
         self, left: Numbers, right: Numbers, *, rounding: RoundingPoints = RoundingPoints.LAST_STEP
     ) -> Numbers:
         """`LAST_STEP` rounds the exact sum of products; `EVERY_STEP` rounds each product, then the sum."""
+        refuse_misfit(left.shape, right.shape)
         first, second = self._read(left), self._read(right)
         if rounding is RoundingPoints.LAST_STEP:
             return self._clip(self._round(first.matmul(second), self.one))
+        return self._clip(self._sum_of_rounded_products(first, second))
+
+    def _sum_of_rounded_products(self, first: Integers, second: Integers) -> Integers:
+        """Chunk by chunk along the inner axis; no rounded product exceeds `limit`, so no part of their sum
+        exceeds inner · limit, however many chunks there are.
+        """
         first = first.each(lambda limb: limb[..., :, :, None])
         second = second.each(lambda limb: limb[..., None, :, :])
         inner = first.shape[-2]
         batch = np.broadcast_shapes(first.shape[:-3], second.shape[:-3])
         step = max(PRODUCTS_AT_ONCE // max(math.prod(batch) * first.shape[-3] * second.shape[-1], 1), 1)
+        bits = ceil_log2(self.limit) + ceil_log2(max(inner, 1))
         total = Integers.constant(0, first.device)
         for start in range(0, max(inner, 1), step):
             cut = slice(start, start + step)
             rows = first.each(lambda limb, cut=cut: limb[..., cut, :])  # type: ignore[misc]
             columns = second.each(lambda limb, cut=cut: limb[..., cut, :])  # type: ignore[misc]
             products = self._limited(self._round(rows * columns, self.one))
-            total = total + products.sum(-2)
-        return self._clip(total)
+            total = (total + products.sum(-2)).bounded(bits)
+        return total
 
     def softmax(
         self,
@@ -234,6 +246,7 @@ class FixedPoint(NumberSystem):
 
         The sum is clamped like any number: where more than `largest` logits tie, each weight is 1/largest.
         """
+        refuse_empty_axis("A softmax", logits.shape, -1)
         steps = self._read(logits)
         mask = checked_mask(mask, logits.shape)
         zero = Integers.constant(0, steps.device)
@@ -302,6 +315,14 @@ class FixedPoint(NumberSystem):
         return Numbers(self, limbs)
 
 
+def _refuse_broken(owner: str, **parameters: object) -> None:
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InvalidInput(
+                f"{owner} need {name} to be a whole number; got {name}={value!r}. Pass an int."
+            )
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class FixedDown(FixedPoint):
@@ -316,6 +337,7 @@ class FixedDown(FixedPoint):
     k: int
 
     def __post_init__(self) -> None:
+        _refuse_broken("S's numbers", n=self.n, k=self.k)
         if self.n < 2 or self.k < 1:
             raise InvalidInput(
                 f"S's numbers need n >= 2 and k >= 1; got n={self.n}, k={self.k}. "
@@ -371,6 +393,7 @@ class FixedNearest(FixedPoint):
     p: int
 
     def __post_init__(self) -> None:
+        _refuse_broken("W's numbers", p=self.p)
         if self.p < 3 or self.p % 2 == 0 or self.p > WIDEST:
             raise InvalidInput(
                 f"W's numbers need an odd p from 3 to {WIDEST - 1}; got p={self.p}. "

@@ -20,6 +20,8 @@ from separatrix.precision.system import (
     as_fraction,
     as_tensor_or_array,
     checked_mask,
+    refuse_empty_axis,
+    refuse_misfit,
     refuse_nonfinite,
     refuse_zero,
 )
@@ -126,10 +128,12 @@ class _IEEE(NumberSystem):
 
     def max(self, numbers: Numbers, axis: int) -> Numbers:
         """The largest along an axis."""
+        refuse_empty_axis("A maximum", numbers.shape, axis)
         return self._wrap(self._read(numbers).amax(axis))
 
     def argmax(self, numbers: Numbers, axis: int) -> Int[Tensor, "*rest"]:
         """The first place of the largest along an axis."""
+        refuse_empty_axis("A maximum", numbers.shape, axis)
         tensor = self._read(numbers)
         return (tensor == tensor.amax(axis, keepdim=True)).to(torch.int64).argmax(axis)
 
@@ -145,6 +149,7 @@ class _IEEE(NumberSystem):
         self, left: Numbers, right: Numbers, *, rounding: RoundingPoints = RoundingPoints.LAST_STEP
     ) -> Numbers:
         """Torch's matrix product; it rounds as the hardware does under either value of `rounding`."""
+        refuse_misfit(left.shape, right.shape)
         return self._wrap(torch.matmul(self._read(left), self._read(right)))
 
     def softmax(
@@ -155,6 +160,7 @@ class _IEEE(NumberSystem):
         rounding: RoundingPoints = RoundingPoints.EVERY_STEP,
     ) -> Numbers:
         """Every step rounds, under either value of `rounding`."""
+        refuse_empty_axis("A softmax", logits.shape, -1)
         tensor = self._read(logits)
         mask = checked_mask(mask, tensor.shape)
         kept = tensor if mask is None else tensor.masked_fill(~mask, -torch.inf)

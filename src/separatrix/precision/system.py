@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from numbers import Rational
+from numbers import Integral, Rational
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -242,12 +242,30 @@ class NumberSystem(ABC):
 
 
 def as_tensor_or_array(values: Values) -> Tensor | NDArray[np.object_]:
-    """A tensor if float64 or int64 holds the values exactly, else an array of Python numbers."""
-    if isinstance(values, Tensor) and (values.dtype == torch.uint64 or values.is_complex()):
-        return values.cpu().numpy().astype(object)
-    if isinstance(values, np.ndarray) and values.dtype != np.uint64 and values.dtype.kind in "biuf":
-        return torch.from_numpy(values.copy()) if values.dtype.itemsize <= 8 else values.astype(object)
-    return values if isinstance(values, Tensor) else np.asarray(values, dtype=object)
+    """A tensor if float64 or int64 holds the values exactly, else an array of Python's or numpy's numbers."""
+    if isinstance(values, Tensor) and values.dtype != torch.uint64 and not values.is_complex():
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        native = values.astype(values.dtype.newbyteorder("="))
+        held = native.dtype != np.uint64 and native.dtype.itemsize <= 8
+        return torch.from_numpy(native) if held else native.astype(object)
+    try:
+        return np.asarray(_without_tensors(values), dtype=object)
+    except ValueError:
+        raise InvalidInput(
+            "A number system encodes rows of one length; got rows of several. Pad or encode them one by one."
+        ) from None
+
+
+def _without_tensors(values: Any) -> Any:
+    """Nested sequences with arrays for tensors: numpy reads neither bfloat16 nor what needs gradients."""
+    if isinstance(values, Tensor) and values.ndim:
+        return np.array(values.reshape(-1).tolist(), dtype=object).reshape(values.shape)
+    if isinstance(values, Tensor | np.ndarray) and values.ndim == 0:
+        return values.tolist()
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return [_without_tensors(value) for value in values]
+    return values
 
 
 def refuse_nonfinite(values: Tensor) -> None:
@@ -259,13 +277,35 @@ def refuse_nonfinite(values: Tensor) -> None:
 
 
 def as_fraction(value: object) -> Fraction:
-    """One Python number, exactly."""
+    """One number of Python or numpy, exactly."""
+    if isinstance(value, Integral | np.bool_):
+        return Fraction(int(value))  # a numpy integer would stay one inside the fraction, and wrap around
     if isinstance(value, Rational) or (isinstance(value, float | Decimal) and math.isfinite(value)):
         return Fraction(value)
+    if isinstance(value, np.floating) and np.isfinite(value):
+        return Fraction(*value.as_integer_ratio())
     raise InvalidInput(
         f"A number system encodes finite integers, fractions and floats; got {value!r}. "
         "Pass int, Fraction or a finite float."
     )
+
+
+def refuse_misfit(left: torch.Size, right: torch.Size) -> None:
+    """Inner axes of 1 and of more would broadcast where products are rounded one by one."""
+    if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
+        raise InvalidInput(
+            "A matrix product needs shapes (…, row, inner) and (…, inner, column); "
+            f"got {tuple(left)} and {tuple(right)}. Make the inner axes equal."
+        )
+
+
+def refuse_empty_axis(operation: str, shape: torch.Size, axis: int) -> None:
+    """Nothing is the largest of no numbers."""
+    if not -len(shape) <= axis < len(shape) or shape[axis] == 0:
+        raise InvalidInput(
+            f"{operation} needs an axis with at least one number; got shape {tuple(shape)} and axis {axis}. "
+            "Leave empty rows out and reshape a lone number to (1,)."
+        )
 
 
 def checked_mask(mask: Bool[Tensor, "*shape"] | None, shape: torch.Size) -> Bool[Tensor, "*shape"] | None:

@@ -82,7 +82,7 @@ def decode_graph(numbers: Int[Tensor, "batch"], n: int, *, directed: bool) -> Fl
     edges = digits(numbers, [2] * (n * (n - 1) // (1 if directed else 2)))
     if not directed:
         return symmetric(edges.bool(), n)
-    matrix = torch.zeros(len(numbers), n, n, device=numbers.device)
+    matrix = torch.zeros(len(numbers), n, n, dtype=torch.float32, device=numbers.device)
     row, column = (~torch.eye(n, dtype=torch.bool, device=numbers.device)).nonzero(as_tuple=True)
     matrix[:, row, column] = edges.float()
     return matrix
@@ -135,7 +135,7 @@ def parse_graph(text: str, n: int, *, directed: bool) -> Float[Tensor, "n n"]:
         require((tail, head) not in found, f"Each edge is written once; got {edge} a second time.")
         found |= {(tail, head)} if directed else {(tail, head), (head, tail)}
     tails, heads = torch.tensor(sorted(found), dtype=torch.int64).view(-1, 2).unbind(1)
-    matrix = torch.zeros(n, n)
+    matrix = torch.zeros(n, n, dtype=torch.float32)
     matrix[tails, heads] = 1
     return matrix
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Int
@@ -25,7 +25,7 @@ def by_distance(dimension: int, device: torch.device) -> Bool[Tensor, "vertex di
     return vertices[vertices.sum(1).argsort(stable=True)].bool()
 
 
-@lru_cache(maxsize=64)
+@cache
 def chances(dimension: int, device: str) -> Int[Tensor, "left missing"]:
     """2^32 times the chance that the first of `left` fair coins is heads, if at least `missing` are.
 

@@ -64,7 +64,8 @@ class AssociativeRecall(TokenTask):
     alphabet: int = option(0, help="number of tokens in the form of a sequence; 0 chooses n")
     lengths: Literal["varied", "full"] = option("varied", help="sample k from min(10, n) to n, or k = n only")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         least = 1 if self.form == "pairs" else 2
         require(
             least <= self.n <= 1 << 16,
@@ -150,7 +151,7 @@ class AssociativeRecall(TokenTask):
         first = (inputs == query).view(torch.uint8).argmax(1, keepdim=True)
         return labels_at(last, inputs.gather(1, first + 1).squeeze(1), length=self.length)
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """The shape of the form, and a query that has occurred with something after it."""
         words = self.render(row).split()
         if self.form == "sequence":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 import torch
@@ -75,7 +75,7 @@ class Pieces:
         return self._tables[device]
 
 
-@lru_cache(maxsize=64)
+@cache
 def _lead(text: str, device: torch.device) -> Int[Tensor, "pos"]:
     return torch.tensor(list(text.encode()), dtype=torch.int64, device=device)
 
@@ -101,7 +101,7 @@ class ByteTask(Task):
     @property
     def input_space(self) -> Tokens:
         """Bytes and padding."""
-        return Tokens(size=PAD + 1)
+        return Tokens(size=PAD + 1, pad=PAD)
 
     @property
     def target_space(self) -> Classes:
@@ -120,7 +120,7 @@ class ByteTask(Task):
             mask[number, first : first + len(answer)] = True
         return Labels(targets=targets.to(inputs.device), mask=mask.to(inputs.device))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """A prompt of the task and the right continuation."""
         text = _text(row.tolist())
         prompt = self._prompt(text)
@@ -132,7 +132,12 @@ class ByteTask(Task):
 
     def render(self, row: Int[Tensor, "pos"]) -> str:
         """The bytes as text, up to the padding."""
-        return bytes(token for token in row.tolist() if token != PAD).decode(errors="backslashreplace")
+        tokens = row.tolist()
+        require(
+            all(0 <= token <= PAD for token in tokens),
+            f"Tokens of {self.name} are bytes, 0 to 255, and {PAD} for padding; got {shorten(str(tokens))}.",
+        )
+        return bytes(token for token in tokens if token != PAD).decode(errors="backslashreplace")
 
     def parse(self, text: str) -> Int[Tensor, "pos"]:
         """A text as bytes, padded; a text that stops at the end of its prompt is completed."""

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from separatrix.errors import TooLarge
-from separatrix.randomness import Draws
+from separatrix.randomness import Draws, host_constant
 from separatrix.tasks import TASKS
 from separatrix.tasks._overlaps import occurrences
 from separatrix.tasks.domains import digits
@@ -53,7 +53,8 @@ class CGramRetrieval(TokenTask):
     c: int = option(3, help="tokens in a c-gram: c − 1 to match and one to answer")
     alphabet: int = option(0, help="number of tokens; 0 chooses the least with alphabet^(c − 1) ≥ n, and ≥ 2")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(2 <= self.c <= 8, f"c-gram needs 2 ≤ c ≤ 8; got c={self.c}. Try 3.")
         require(
             self.c <= self.n <= 1 << 16,
@@ -97,7 +98,7 @@ class CGramRetrieval(TokenTask):
         """The answer follows the first place where every token of the query matches."""
         return self._labels(inputs[:, : self.n], inputs[:, self.n :])
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """The query must occur in the sequence before its last token."""
         tokens = row.tolist()
         query = tokens[self.n :]
@@ -147,6 +148,7 @@ class CGramRetrieval(TokenTask):
         return labels_at(torch.full_like(answer, self.length - 1), answer, length=self.length)
 
 
+@host_constant
 @lru_cache(maxsize=256)
 def _least_base(count: int, power: int) -> int:
     """The least whole number from 2 whose power is at least `count`."""

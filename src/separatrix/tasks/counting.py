@@ -45,7 +45,8 @@ class Counting(TokenTask):
     n: int = option(help="tokens in the sequence")
     alphabet: int = option(64, help="number of tokens")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(1 <= self.n <= 1 << 20, f"counting needs 1 ≤ n ≤ 2^20; got n={self.n}. Try 64.")
         require(
             2 <= self.alphabet <= 1 << 20,
@@ -90,7 +91,7 @@ class Counting(TokenTask):
         count = (sequence == query).sum(1)
         return self._labels((count > threshold.squeeze(1) - self.alphabet).long())
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n tokens and the one to count, then a threshold."""
         *tokens, last = row.tolist()
         for place, token in enumerate(tokens):

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.randomness import Draws
+from separatrix.randomness import Draws, host_constant
 from separatrix.tasks import TASKS
 from separatrix.tasks._adjacency import (
     check_graph,
@@ -65,7 +65,8 @@ class Cycle3(Task):
         "random", help="random graphs, or the hard ones of the lower bound"
     )
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(3 <= self.n <= 1024, f"cycle3 needs 3 ≤ n ≤ 1024; got n={self.n}. Try 16.")
         require_density(self.name, self.density)
 
@@ -107,7 +108,7 @@ class Cycle3(Task):
         on_cycle = (paths * inputs.mT).amax(2) > 0
         return Labels(targets=on_cycle.long(), mask=torch.ones_like(on_cycle))
 
-    def check(self, row: Float[Tensor, "pos n"]) -> None:
+    def check_content(self, row: Float[Tensor, "pos n"]) -> None:
         """Zeros and ones, no loops."""
         check_graph(self.name, row, self.n, directed=True)
 
@@ -144,7 +145,7 @@ class Cycle3(Task):
         alice, bob, both = (
             members.view(-1, size, size) for members in ((held == 1) | both, (held == 2) | both, both)
         )
-        inputs = torch.zeros(draws.batch, self.n, self.n, device=draws.device)
+        inputs = torch.zeros(draws.batch, self.n, self.n, dtype=torch.float32, device=draws.device)
         inputs[:, u, v] = alice.float()
         inputs[:, v, w] = bob.mT.float()
         inputs[:, w, u] = torch.eye(size, device=draws.device)
@@ -171,6 +172,7 @@ def share_on_3_cycles(n: int, density: float) -> float:
     return 1 - missed
 
 
+@host_constant
 @lru_cache(maxsize=1024)
 def _automatic_density(n: int) -> float:
     return halving_density(lambda density: share_on_3_cycles(n, density))

@@ -65,7 +65,8 @@ class Cycle5(Task):
     )
     distinct: bool = option(False, help="whether the five vertices must differ")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(5 <= self.n <= 1024, f"cycle5 needs 5 ≤ n ≤ 1024; got n={self.n}. Try 16.")
         require_density(self.name, self.density)
 
@@ -121,7 +122,7 @@ class Cycle5(Task):
             walks = walks - beside - (2 * degree - 5) * triangles
         return Labels(targets=(walks > 0).long(), mask=torch.ones_like(walks, dtype=torch.bool))
 
-    def check(self, row: Float[Tensor, "pos n"]) -> None:
+    def check_content(self, row: Float[Tensor, "pos n"]) -> None:
         """Zeros and ones, symmetric, no loops."""
         check_graph(self.name, row, self.n, directed=False)
 

@@ -46,7 +46,8 @@ class Disjointness(TokenTask):
 
     n: int = option(help="bits of both sets together, even")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(
             self.n >= 2 and self.n % 2 == 0,
             f"disjointness needs an even n ≥ 2; got n={self.n}. Try {max(self.n + self.n % 2, 2)}.",
@@ -85,7 +86,7 @@ class Disjointness(TokenTask):
         first, second = inputs[:, : self.n // 2], inputs[:, self.n // 2 :]
         return self._labels((first & second).amax(1) == 1)
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n bits, in any order."""
         tokens = row.tolist()
         require(

@@ -94,7 +94,8 @@ class DistractorQA(ByteTask):
     )
     pool: int = option(0, help="take only questions of the file with so many paragraphs; 0 for n")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         if isinstance(self.file, (str, os.PathLike)):
             object.__setattr__(self, "file", Path(self.file))
         self._require_choices()

@@ -61,7 +61,8 @@ class Dyck(TokenTask):
     types: int = option(2, help="number of bracket types")
     depth: int = option(2, help="most brackets open at once")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         most = len(BRACKETS) // 2
         require(
             self.n >= 2 and self.n % 2 == 0,
@@ -118,7 +119,7 @@ class Dyck(TokenTask):
         """Depth within its bounds, and the types of partners equal."""
         return self._labels(in_bounded_dyck(inputs, depth=self.depth))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n brackets of the known types, in any order."""
         tokens = row.tolist()
         require(

@@ -68,7 +68,8 @@ class Equality(TokenTask):
         "varied", help="sample even lengths from n/10 to n, or n only"
     )
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(
             self.n >= 2 and self.n % 2 == 0,
             f"equality needs an even n ≥ 2; got n={self.n}. Try {max(self.n + self.n % 2, 2)}.",
@@ -143,7 +144,7 @@ class Equality(TokenTask):
         second = inputs.gather(1, (place + half.unsqueeze(1) + 1).clamp_(max=self.n))
         return labels_at(2 * half, self._agree(first, second, half).long(), length=self.length)
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """Two halves of equal, positive length around one separator; in the form ncp equal ones."""
         padding = self.vocabulary.pad
         tokens = [token for token in row.tolist() if token != padding]
@@ -184,8 +185,11 @@ class Equality(TokenTask):
         """The splits that put w_i and w′_i in different hands, for strings of full length.
 
         Halves: Alice holds w and the separator, Bob w′ (S, theorems 11 and 12). Odd and even places do the
-        same if w_i and w′_i, n/2 + 1 apart, have different parity.
+        same if w_i and w′_i, n/2 + 1 apart, have different parity. In the form ncp the model writes w′
+        itself, and there is nothing to split.
         """
+        if self.form == "ncp":
+            return {}
         splits = {"halves": Partition.prefix(self.length, self.n // 2 + 1)}
         if self.n % 4 == 0:
             splits["odd/even"] = Partition.odd_even(self.length)

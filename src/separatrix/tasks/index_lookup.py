@@ -20,7 +20,16 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits, split_union
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import (
+    Batch,
+    Classes,
+    Labels,
+    Partition,
+    TokenTask,
+    option,
+    require,
+    require_numbered,
+)
 from separatrix.tasks.shaping import labels_at, positions, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -43,7 +52,8 @@ class IndexLookup(TokenTask):
     alphabet: int = option(64, help="number of symbols |Σ|")
     lengths: Literal["varied", "full"] = option("varied", help="sample k from min(10, n) to n, or k = n only")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(1 <= self.n <= 1 << 24, f"index-lookup needs 1 ≤ n ≤ 2^24; got n={self.n}. Try 64.")
         require(
             1 <= self.alphabet <= 1 << 20,
@@ -86,15 +96,16 @@ class IndexLookup(TokenTask):
         wanted = inputs.gather(1, last.unsqueeze(1)) - first_index
         return labels_at(last, inputs.gather(1, wanted).squeeze(1), length=self.length)
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """One or more symbols, then one index that points at one of them."""
-        tokens = [token for token in row.tolist() if token != self.vocabulary.pad]
+        vocabulary = self.vocabulary
+        tokens = [token for token in row.tolist() if token != vocabulary.pad]
         require(
             len(tokens) >= 2 and all(token < self.alphabet for token in tokens[:-1]),
             f"index-lookup needs one to {self.n} symbols and then one index; got {self.render(row)!r}.",
         )
         wanted = tokens[-1] - self.alphabet + 1
-        last = self.vocabulary.word(tokens[-1])
+        last = vocabulary.word(tokens[-1])
         require(wanted >= 1, f"The last word must be an index from @1 to @{len(tokens) - 1}; got '{last}'.")
         require(
             wanted < len(tokens),
@@ -103,10 +114,15 @@ class IndexLookup(TokenTask):
 
     def domain_size(self) -> int:
         """k·|Σ|^k inputs for each k."""
-        return sum(k * self.alphabet**k for k in range(1, self.n + 1))
+        size, n = self.alphabet, self.n
+        if size == 1:
+            return n * (n + 1) // 2
+        # Σ k·a^k in closed form: n may be large.
+        return int(size * (1 - (n + 1) * size**n + n * size ** (n + 1)) // (size - 1) ** 2)
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
         """Shortest first."""
+        require_numbered(self)
         sizes = [k * self.alphabet**k for k in range(1, self.n + 1)]
         part, rest = split_union(numbers, sizes)
         count = part + 1

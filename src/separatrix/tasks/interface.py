@@ -13,18 +13,19 @@ import dataclasses
 import math
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidInput, TooLarge
 from separatrix.randomness import Draws
 from separatrix.registry import unknown_name
+from separatrix.tasks.batches import Batch, Classes, Labels, Partition, Reals, Tokens, Vectors
 from separatrix.tasks.vocabulary import Vocabulary
 
 __all__ = [
@@ -43,100 +44,10 @@ __all__ = [
     "make",
     "option",
     "require",
+    "require_numbered",
 ]
 
 ENUMERATION_LIMIT: Final = 1 << 24
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tokens:
-    """Inputs are int64 token numbers below `size`, shape (batch, pos)."""
-
-    size: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reals:
-    """Inputs are float32 rows of `width` numbers, shape (batch, pos, width)."""
-
-    width: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Classes:
-    """Targets are int64 class numbers below `size`, shape (batch, pos)."""
-
-    size: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vectors:
-    """Targets are float32 vectors of `width`, shape (batch, pos, width).
-
-    An answer is right if its Euclidean distance from the target is strictly less than `tolerance`.
-    """
-
-    width: int
-    tolerance: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labels:
-    """The right answers: `targets` where `mask` is true, zero elsewhere."""
-
-    targets: Shaped[Tensor, "batch pos *width"]
-    mask: Bool[Tensor, "batch pos"]
-
-    @property
-    def answer(self) -> Shaped[Tensor, "batch *width"]:
-        """Each example's last label: the answer itself where there is one, the verdict after a chain."""
-        positions = torch.arange(self.mask.shape[1], device=self.mask.device)
-        last = torch.where(self.mask, positions, -1).amax(1)
-        return self.targets[torch.arange(len(last), device=last.device), last]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """Examples ready for a model and a loss. `lengths` counts each example's positions without padding."""
-
-    inputs: Shaped[Tensor, "batch pos *width"]
-    targets: Shaped[Tensor, "batch pos *target_width"]
-    mask: Bool[Tensor, "batch pos"]
-    lengths: Int[Tensor, "batch"]
-
-    @staticmethod
-    def joined(parts: Sequence[Batch]) -> Batch:
-        """The examples of several batches of one task, one after another."""
-        fields = (field.name for field in dataclasses.fields(Batch))
-        return Batch(**{name: torch.cat([getattr(part, name) for part in parts]) for name in fields})
-
-    @property
-    def labels(self) -> Labels:
-        """Targets and mask, as `Task.solve` returns them."""
-        return Labels(targets=self.targets, mask=self.mask)
-
-    @property
-    def prompt_lengths(self) -> Int[Tensor, "batch"]:
-        """Positions up to and including the first labelled one: what a model reads before it must write."""
-        return self.mask.int().argmax(1) + 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partition:
-    """A split of the input positions between two parties, for communication arguments."""
-
-    alice: tuple[int, ...]
-    bob: tuple[int, ...]
-
-    @staticmethod
-    def prefix(length: int, cut: int) -> Partition:
-        """Alice holds the first `cut` positions, Bob the rest: the split that binds recurrent models."""
-        return Partition(alice=tuple(range(cut)), bob=tuple(range(cut, length)))
-
-    @staticmethod
-    def odd_even(length: int) -> Partition:
-        """Alice holds positions 1, 3, 5, …, counted from one, and Bob the others."""
-        return Partition(alice=tuple(range(0, length, 2)), bob=tuple(range(1, length, 2)))
 
 
 def option(default: Any = MISSING, *, help: str, flag: bool = True) -> Any:
@@ -168,6 +79,14 @@ class Task(ABC):
 
     n: int = option(help="size of the input")
 
+    def __post_init__(self) -> None:
+        _check_types(self)
+        self.validate()
+
+    @abstractmethod
+    def validate(self) -> None:
+        """Raise `InvalidInput` unless the parameters, each of its declared type, fit together."""
+
     @property
     @abstractmethod
     def length(self) -> int:
@@ -192,8 +111,8 @@ class Task(ABC):
         """The oracle: right answers and where they belong, from the inputs alone."""
 
     @abstractmethod
-    def check(self, row: Shaped[Tensor, "pos *width"]) -> None:
-        """Raise `InvalidInput` unless the row is an input of this task."""
+    def check_content(self, row: Shaped[Tensor, "pos *width"]) -> None:
+        """Raise `InvalidInput` unless a row of the right shape and range is an input of this task."""
 
     @abstractmethod
     def domain_size(self) -> int:
@@ -217,7 +136,22 @@ class Task(ABC):
 
     @abstractmethod
     def partitions(self) -> Mapping[str, Partition]:
-        """The splits its lower bounds use, by name."""
+        """The splits its lower bounds use, by name, for inputs of full length."""
+
+    def check(self, row: Shaped[Tensor, "pos *width"]) -> None:
+        """Raise `InvalidInput` unless the row is an input of this task."""
+        space = self.input_space
+        shape, dtype = (self.length,), torch.int64
+        if isinstance(space, Reals):
+            shape, dtype = (self.length, space.width), torch.float32
+        require(
+            tuple(row.shape) == shape and row.dtype == dtype,
+            f"An input of {self.name} is {_named(dtype)} of shape {shape}; "
+            f"got {_named(row.dtype)} of shape {tuple(row.shape)}.",
+        )
+        if isinstance(space, Tokens):
+            _check_tokens(self.name, row.tolist(), space)
+        self.check_content(row)
 
     def enumerate(self, *, chunk: int = 1 << 14) -> Iterator[Shaped[Tensor, "batch pos *width"]]:
         """Every input, in chunks."""
@@ -258,7 +192,8 @@ class WordTask(Task):
     @property
     def input_space(self) -> Tokens:
         """Token numbers of the vocabulary."""
-        return Tokens(size=self.vocabulary.size)
+        vocabulary = self.vocabulary
+        return Tokens(size=vocabulary.size, pad=vocabulary.pad)
 
     def render(self, row: Int[Tensor, "pos"]) -> str:
         """The words up to the padding."""
@@ -302,7 +237,7 @@ class ChainTask(WordTask):
             self._compare(row, whole)
         return whole
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """A prompt of this task, and nothing but its own chain behind it."""
         self.check_prompt(row[: self.prompt])
         self._compare(row, self.completed(row[: self.prompt]))
@@ -335,15 +270,9 @@ def example_task(kind: type[Task], parameters: Mapping[str, Any] | None = None) 
 def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
     """A task from named parameters, with unknown, missing and mistyped ones refused in a sentence."""
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    types = typing.get_type_hints(kind)
-    for key, value in parameters.items():
+    for key in parameters:
         if key not in fields:
             raise unknown_name(f"option of {kind.name} called", key, tuple(fields))
-        if types[key] in _SIMPLE and not _is_a(value, types[key]):
-            raise InvalidInput(f"{kind.name} needs {_SIMPLE[types[key]]} for {key}; got {value!r}.")
-        allowed = typing.get_args(types[key]) if typing.get_origin(types[key]) is typing.Literal else ()
-        if allowed and value not in allowed:
-            raise InvalidInput(f"{kind.name} knows {key} as {' or '.join(map(str, allowed))}; got {value!r}.")
     missing = [
         key
         for key, field in fields.items()
@@ -358,10 +287,48 @@ _LIKELY_SIZES: Final = (8, 4, 16, 2, 32)
 _SIMPLE: Final = {int: "a whole number", float: "a number", bool: "True or False"}
 
 
+def _check_types(task: Task) -> None:
+    types = typing.get_type_hints(type(task))
+    for field in dataclasses.fields(task):
+        kind, value = types[field.name], getattr(task, field.name)
+        if kind in _SIMPLE and not _is_a(value, kind):
+            raise InvalidInput(f"{task.name} needs {_SIMPLE[kind]} for {field.name}; got {value!r}.")
+        allowed = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
+        if allowed and value not in allowed:
+            choices = " or ".join(map(str, allowed))
+            raise InvalidInput(f"{task.name} knows {field.name} as {choices}; got {value!r}.")
+
+
+def _check_tokens(name: str, tokens: list[int], space: Tokens) -> None:
+    strange = next((token for token in tokens if not 0 <= token < space.size), None)
+    if strange is not None:
+        raise InvalidInput(f"Tokens of {name} run from 0 to {space.size - 1}; got {strange}.")
+    written = len(tokens)
+    while written and tokens[written - 1] == space.pad:
+        written -= 1
+    if space.pad in tokens[:written]:
+        raise InvalidInput(
+            f"Padding stands only at the end of an input of {name}; got it at {tokens.index(space.pad)}."
+        )
+
+
 def _is_a(value: object, kind: type) -> bool:
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     return isinstance(value, (int, float) if kind is float else kind)
+
+
+def require_numbered(task: Task) -> None:
+    """Refuse to number inputs whose numbers no int64 holds."""
+    size = task.domain_size()
+    if size > 1 << 62:
+        raise TooLarge(
+            f"{task.name} has {_count(size)} inputs with these parameters; at most 2^62 are numbered."
+        )
+
+
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _count(size: int) -> str:

@@ -25,7 +25,16 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks import retrieval_trace as trace
 from separatrix.tasks.domains import permutation, subset
-from separatrix.tasks.interface import Batch, ChainTask, Classes, Labels, Partition, option, require
+from separatrix.tasks.interface import (
+    Batch,
+    ChainTask,
+    Classes,
+    Labels,
+    Partition,
+    option,
+    require,
+    require_numbered,
+)
 from separatrix.tasks.random_graphs import hub_graph, uniform_graph, vertex_pairs
 from separatrix.tasks.shaping import constant, lay_out, positions
 from separatrix.tasks.tree_search import LARGEST, search_rounds, tour
@@ -73,7 +82,8 @@ class IsTree(ChainTask):
     trace: Literal["compact", "full"] = option("compact", help="how the retrieval form writes searches")
     graphs: Literal["hub", "uniform"] = option("hub", help="the law of the graphs")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(1 <= self.n <= LARGEST, f"is-tree needs 1 ≤ n ≤ {LARGEST} vertices; got n={self.n}. Try 16.")
 
     @property
@@ -158,6 +168,7 @@ class IsTree(ChainTask):
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
         """Sets of edges in the combinatorial order, the orders of each one after another."""
+        require_numbered(self)
         count = self.n - 1
         orders = math.factorial(count)
         pairs = vertex_pairs(self.n, "cpu")

@@ -14,7 +14,7 @@ of their own.
 ...     flip 1 -> flip 0 R
 ...     flip _ -> done S
 ... ''')
->>> run(flip, "011", max_steps=10).text()
+>>> execute(flip, "011", max_steps=10).text()
 '1 0 0 _'
 """
 
@@ -27,19 +27,20 @@ from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from separatrix.errors import InvalidInput
+from separatrix.randomness import host_constant
 from separatrix.registry import unknown_name
 from separatrix.tasks._machine_texts import TEXTS
 
 __all__ = [
     "MACHINE_NAMES",
     "MOVES",
+    "Execution",
     "Machine",
-    "Run",
     "Step",
     "Transition",
+    "execute",
     "library_machine",
     "parse_machine",
-    "run",
 ]
 
 MACHINE_NAMES: Final = tuple(TEXTS)
@@ -125,7 +126,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Execution:
     """A run and how it ended. `tape` holds the cells from `first` on: the input and all that were visited."""
 
     outcome: Literal["halted", "out of steps", "out of space"]
@@ -140,7 +141,7 @@ class Run:
         return " ".join(self.tape)
 
 
-def run(machine: Machine, tape: Sequence[str], *, max_steps: int, space: int | None = None) -> Run:
+def execute(machine: Machine, tape: Sequence[str], *, max_steps: int, space: int | None = None) -> Execution:
     """Run a machine on an input, step by step, until it halts, takes too long, or needs too many cells."""
     for symbol in tape:
         if symbol not in machine.alphabet:
@@ -165,7 +166,7 @@ def run(machine: Machine, tape: Sequence[str], *, max_steps: int, space: int | N
         if space is not None and high - low + 1 > space:
             outcome = "out of space"
             break
-    return Run(
+    return Execution(
         outcome=outcome,
         state=state,
         head=head,
@@ -207,6 +208,7 @@ def parse_machine(text: str) -> Machine:
     return _assemble(headers, rules)
 
 
+@host_constant
 @cache
 def library_machine(name: str) -> Machine:
     """A machine of the library by its name."""

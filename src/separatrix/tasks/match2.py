@@ -51,7 +51,8 @@ class Match2(TokenTask):
     modulus: int = option(0, help="M; 0 takes ⌈(n − 1) / ln 2⌉, at which about half of the positions match")
     distinct: bool = option(False, help="whether j must be another position than i")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(2 <= self.n <= 1 << 16, f"match2 needs 2 ≤ n ≤ 2^16; got n={self.n}. Try 32.")
         require_modulus(self.name, self.modulus, least=2)
 
@@ -87,7 +88,7 @@ class Match2(TokenTask):
         matched = matches_one(inputs, self.residues, distinct=self.distinct)
         return Labels(targets=matched.long(), mask=torch.ones_like(matched))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n residues."""
         require(
             tuple(row.shape) == (self.n,) and bool(((row >= 0) & (row < self.residues)).all()),

@@ -86,7 +86,8 @@ class Match3(TokenTask):
         "random", help="random inputs, or the hard ones of the lower bound (variant last)"
     )
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(3 <= self.n <= 1 << 12, f"match3 needs 3 ≤ n ≤ 4096; got n={self.n}. Try 32.")
         require(
             1 <= self.window <= 64,
@@ -145,7 +146,7 @@ class Match3(TokenTask):
             matched = matches_in_pairs(inputs, modulus, distinct=distinct)
         return Labels(targets=matched.long(), mask=torch.ones_like(matched))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n residues, the last one 0 in the variant that says so."""
         require(
             tuple(row.shape) == (self.n,) and bool(((row >= 0) & (row < self.residues)).all()),

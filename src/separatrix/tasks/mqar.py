@@ -45,7 +45,8 @@ class MultiQueryRecall(TokenTask):
     n: int = option(help="pairs of key and label, an even number: n/2 to store and n/2 to recall")
     vocabulary_size: int = option(8192, help="number of tokens, an even number: half labels, half keys")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(
             2 <= self.n <= 1 << 17 and self.n % 2 == 0,
             f"mqar needs an even n from 2 to 2^17; got n={self.n}. Try {_even(self.n, 2, 1 << 17)}.",
@@ -100,7 +101,7 @@ class MultiQueryRecall(TokenTask):
         pair = origin.gather(1, torch.searchsorted(ordered, queries.contiguous()))
         return self._labels(inputs[:, 1 : self.n : 2].gather(1, pair))
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """Keys and labels in turn; the first n/2 keys differ; each comes back once with its own label."""
         tokens, word = row.tolist(), self.vocabulary.word
         for place, token in enumerate(tokens):
@@ -144,8 +145,9 @@ class MultiQueryRecall(TokenTask):
         return rows
 
     def partitions(self) -> Mapping[str, Partition]:
-        """Alice holds the labelled keys, Bob the queries (S-T8)."""
-        return {"prefix/suffix": Partition.prefix(self.length, self.n)}
+        """Alice holds the labelled keys, Bob the queries (S-T8); the labels behind these are the answers."""
+        queries, answers = (tuple(range(self.n + side, self.length, 2)) for side in (0, 1))
+        return {"prefix/suffix": Partition(alice=tuple(range(self.n)), bob=queries, written=answers)}
 
     def render_target(self, target: Int[Tensor, ""]) -> str:
         """The label."""

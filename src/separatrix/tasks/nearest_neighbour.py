@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.errors import InvalidInput, TooLarge
-from separatrix.randomness import Draws
+from separatrix.randomness import Draws, host_constant
 from separatrix.tasks import TASKS
 from separatrix.tasks._hypercube import beyond, by_distance, chances, sum_of_marked_lists
 from separatrix.tasks.domains import split_union
@@ -66,7 +65,8 @@ class NearestNeighbour(Task):
     noise: int = option(2, help="most coordinates in which a sampled query differs from its nearest point")
     lengths: Literal["varied", "full"] = option("varied", help="sample n/2 < k ≤ n, or k = n only")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(2 <= self.n <= 1 << 16, f"nearest-neighbour needs 2 ≤ n ≤ 2^16; got n={self.n}. Try 64.")
         require(
             1 <= self.dimension <= 512,
@@ -110,15 +110,13 @@ class NearestNeighbour(Task):
         """A label."""
         return Classes(size=self.labels)
 
-    @cached_property
+    @property
     def _gap(self) -> int:
-        """The margin in coordinates."""
-        return math.ceil(Fraction(repr(float(self.margin))) * self.dimension / 2)
+        return _gap(self.margin, self.dimension)
 
-    @cached_property
+    @property
     def _scale(self) -> float:
-        """The size of a coordinate, as float32 has it."""
-        return torch.tensor(1 / math.sqrt(self.dimension), dtype=torch.float32).item()
+        return _scale(self.dimension)
 
     def draw(self, draws: Draws) -> Batch:
         """A query, its neighbour a few flips away, and other points that leave the margin."""
@@ -149,7 +147,7 @@ class NearestNeighbour(Task):
         answer = marks.gather(1, nearest.unsqueeze(1)).squeeze(1)
         return labels_at(2 * stored, answer, length=self.length)
 
-    def check(self, row: Float[Tensor, "pos width"]) -> None:
+    def check_content(self, row: Float[Tensor, "pos width"]) -> None:
         """Points and labels in turn, a query, then padding; enough points, and the margin."""
         words = self._words(row)
         least = self.n // 2
@@ -238,13 +236,13 @@ class NearestNeighbour(Task):
             f"such as {'+-' * (self.dimension // 2)}{'+' * (self.dimension % 2)}?.",
         )
         words[-1] = words[-1].removesuffix("?")
-        row = torch.zeros(self.length, self.input_space.width)
+        row = torch.zeros(self.length, self.input_space.width, dtype=torch.float32)
         for place, word in enumerate(words):
             label = self._label(word)
             if label is not None:
                 row[place, self.dimension + label] = 1
             elif len(word) == self.dimension and set(word) <= {"+", "-"}:
-                signs = torch.tensor([1.0 if sign == "+" else -1.0 for sign in word])
+                signs = torch.tensor([1 if sign == "+" else -1 for sign in word], dtype=torch.float32)
                 row[place, : self.dimension] = signs * self._scale
             else:
                 raise InvalidInput(
@@ -290,7 +288,9 @@ class NearestNeighbour(Task):
         stored: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch pos width"]:
         """The input whose points differ from the query where said; only the first `stored` are written."""
-        rows = torch.zeros(len(query), self.length, self.input_space.width, device=query.device)
+        rows = torch.zeros(
+            len(query), self.length, self.input_space.width, dtype=torch.float32, device=query.device
+        )
         order = torch.arange(self.n, device=query.device)
         end = stored.unsqueeze(1)
         # A point that differs nowhere is the query itself, and it stands behind the last stored point.
@@ -343,3 +343,15 @@ class NearestNeighbour(Task):
                 f"nearest-neighbour with n={self.n} and dimension={self.dimension} has too many inputs to "
                 "number; choose a smaller n or dimension."
             )
+
+
+@host_constant
+def _gap(margin: float, dimension: int) -> int:
+    """The margin in coordinates."""
+    return math.ceil(Fraction(repr(float(margin))) * dimension / 2)
+
+
+@host_constant
+def _scale(dimension: int) -> float:
+    """The size of a coordinate, as float32 has it."""
+    return torch.tensor(1 / math.sqrt(dimension), dtype=torch.float32).item()

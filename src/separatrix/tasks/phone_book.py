@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -60,7 +60,8 @@ class PhoneBook(ByteTask):
     digits: int = option(7, help="digits of a number")
     names: int = option(MOST_PEOPLE, help="names to choose from")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(
             1 <= self.names <= MOST_PEOPLE,
             f"phone-book knows 1 to {MOST_PEOPLE} names; got names={self.names}. Try {MOST_PEOPLE}.",
@@ -136,9 +137,11 @@ class PhoneBook(ByteTask):
         return self._write(arrangement(order, self.n, self.names), places, asked.unsqueeze(1)).inputs
 
     def partitions(self) -> Mapping[str, Partition]:
-        """Alice holds the book, Bob the question, where the book lists the first n names."""
-        entries = self._pieces().sizes[: self.n]
-        return {"prefix/suffix": Partition.prefix(self.length, len(_HEADER) + sum(entries))}
+        """Alice holds the book, Bob the question, where the first n names are listed and one asked for."""
+        sizes = self._pieces().sizes
+        book = len(_HEADER) + sum(sizes[: self.n])
+        asked = book + sizes[self.names] - self.longest_continuation
+        return {"prefix/suffix": Partition.prefix(self.length, book, given=asked)}
 
     def _pieces(self) -> Pieces:
         return _pieces(self.names, self.digits, self.length - len(_HEADER))
@@ -168,7 +171,7 @@ def _longest(n: int, size: int, names: int) -> int:
     return book + len(_QUESTION) + max(sizes) + len(f"?\n{_CUE} ") + size
 
 
-@lru_cache(maxsize=16)
+@cache
 def _pieces(names: int, size: int, width: int) -> Pieces:
     """An entry for each name, then a question for each name."""
     known = [person(number) for number in range(names)]

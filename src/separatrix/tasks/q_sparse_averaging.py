@@ -64,7 +64,8 @@ class QSparseAveraging(Task):
     grid: int = option(1, help="steps from 0 to a coordinate's greatest value")
     sizes: Literal["exact", "up-to"] = option("exact", help="sample sets of q members, or of 0 to q")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         require(2 <= self.n <= 1 << 16, f"q-sparse-averaging needs 2 ≤ n ≤ 2^16; got n={self.n}. Try 20.")
         require(
             1 <= self.q <= min(self.n, 64),
@@ -125,7 +126,7 @@ class QSparseAveraging(Task):
         mean = total / torch.full_like(total, self.q)
         return Labels(targets=mean, mask=torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device))
 
-    def check(self, row: Float[Tensor, "pos width"]) -> None:
+    def check_content(self, row: Float[Tensor, "pos width"]) -> None:
         """Values on the grid, then increasing members, then zeros."""
         shape = tuple(row.shape)
         require(

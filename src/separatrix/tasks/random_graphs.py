@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Int
@@ -81,19 +81,19 @@ def _is_tree(edges: Int[Tensor, "batch edge 2"], n: int) -> Bool[Tensor, "batch"
     return tour(edges, n)[:, -1] > 0
 
 
-@lru_cache(maxsize=32)
+@cache
 def vertex_pairs(n: int, device: torch.device | str) -> Int[Tensor, "pair 2"]:
     """Every pair u < v of the vertices 1 … n, in lexicographic order; made once for each device."""
     return torch.combinations(torch.arange(1, n + 1)).to(device)
 
 
-@lru_cache(maxsize=8)
+@cache
 def _sets_without_tree(n: int, device: torch.device | str) -> Int[Tensor, "set edge 2"]:
     pairs = vertex_pairs(n, "cpu")
     sets = pairs[subset(torch.arange(math.comb(len(pairs), n - 1)), n - 1, len(pairs))]
     return sets[~_is_tree(sets, n)].to(device)
 
 
-@lru_cache(maxsize=8)
+@cache
 def _triangle(n: int, device: torch.device | str) -> Int[Tensor, "edge 2"]:
     return torch.tensor([(1, 2), (2, 3), *((1, other) for other in range(3, n))]).to(device)

@@ -10,9 +10,10 @@ round is then
     <StartSearch> … <EndSearch> FAILED   only if there is an edge: the parent of u; found means a cycle, NO
     v - u                                only if u is new: v is its parent, and the walk goes there
 
-The *full* form holds the pieces of the regular expressions as tokens, and really runs: the pattern is the
-tokens of the last search span joined by nothing, the text is every token before the span, each followed by
-one space, and the result is the first group of the first match. The *compact* form keeps only what varies:
+The *full* form holds the pieces of the regular expressions as tokens, and really runs. Put the tokens between
+the last two markers side by side and you have a pattern; write out all tokens in front of them with a space
+behind each and you have its text; what the first match captures is the result. The *compact* form keeps only
+what varies:
 `v` for a parent, `p v` for the edge at v after (p, v), `0 v` for the first edge at v, and pairs without their
 dash. `expand` and `contract` translate one into the other, token by token.
 
@@ -154,6 +155,8 @@ def _translate(
     asks_parent: Callable[[list[str]], bool],
 ) -> list[str]:
     """Rewrite the queries and the pairs; a pair stands at the start and after a parent that was not found."""
+    if not trace:
+        return []
     written = pair(trace[:pair_width])
     place = pair_width
     while place < len(trace):
@@ -194,6 +197,8 @@ def _spell_out(query: list[str]) -> list[str]:
     if len(query) == 1:
         pattern = parent_pattern(*query)
     else:
+        if len(query) != 2:
+            raise InvalidInput(f"A compact search has one or two numbers; got {len(query)} words.")
         previous, vertex = query
         pattern = first_edge_pattern(vertex) if previous == "0" else next_edge_pattern(previous, vertex)
     return [str(word) for word in pattern]

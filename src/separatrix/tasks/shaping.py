@@ -7,7 +7,7 @@ runs eagerly, compiled, and inside a CUDA graph, with the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -24,7 +24,7 @@ def positions(like: Shaped[Tensor, "batch pos *width"]) -> Int[Tensor, "1 pos"]:
     return torch.arange(like.shape[1], device=like.device).unsqueeze(0)
 
 
-@lru_cache(maxsize=256)
+@cache
 def constant(values: tuple[int, ...], device: torch.device | str) -> Int[Tensor, "values"]:
     """A small table on the device, made once: a copy from the host cannot be captured in a graph."""
     return torch.tensor(values, dtype=torch.int64, device=device)
@@ -91,7 +91,7 @@ def redraw(
     chosen = propose(0)
     accepted = accept(chosen)
     for attempt in range(1, attempts):
-        if not chosen.is_cuda and bool(accepted.all()):
+        if not torch.compiler.is_compiling() and not chosen.is_cuda and bool(accepted.all()):
             break
         candidate = propose(attempt)
         fits = accept(candidate) & ~accepted

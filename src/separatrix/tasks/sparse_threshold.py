@@ -88,7 +88,8 @@ class SparseThreshold(TokenTask):
         None, help="the features; None: drawn from function_seed", flag=False
     )
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         _check_size(self.n)
         require(
             1 <= self.k <= MOST_BITS, f"sparse-threshold needs 1 ≤ k ≤ {MOST_BITS}; got k={self.k}. Try 2."
@@ -194,7 +195,7 @@ class SparseThreshold(TokenTask):
         last = torch.full((len(inputs),), self.n - 1, dtype=torch.int64, device=inputs.device)
         return labels_at(last, self._value(inputs).long(), length=self.n)
 
-    def check(self, row: Int[Tensor, "pos"]) -> None:
+    def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """n bits, in any order."""
         tokens = row.tolist()
         require(

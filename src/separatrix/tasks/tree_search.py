@@ -31,9 +31,9 @@ Table = Int[Tensor, "vertex batch"]
 def tour(edges: Int[Tensor, "batch edge 2"], n: int) -> Int[Tensor, "batch step"]:
     """Algorithm 1: the walk of a depth-first search from vertex 1, 2n − 1 steps long at most, then zeros.
 
-    Keep a stack that begins as [1]; write down its top; push the unvisited neighbour of least edge order,
-    or pop if there is none. The parents stand for the stack. A connected graph of n vertices is left after
-    exactly 2n − 1 steps, any other one earlier.
+    Each step writes down where the walk is, then goes to a neighbour that has not been visited, by the
+    earliest edge that leads to one, or back to where it first came from. Parents stand for the stack that one
+    would keep. A connected graph of n vertices is left after exactly 2n − 1 steps, any other one earlier.
     """
     first, second, order = _edge_major(edges)
     ends = first ^ second
@@ -77,11 +77,11 @@ class Rounds(NamedTuple):
 def search_rounds(edges: Int[Tensor, "batch edge 2"], n: int) -> tuple[Rounds, Bool[Tensor, "batch"]]:
     """Algorithm 2: the same walk, but every step looks things up instead of keeping a stack.
 
-    At vertex v, reached from `previous`: find the parent of v; find the next edge at v after the one to
-    `previous`, or the first edge at v when `previous` is the parent; if that is the parent's edge, find the
-    one after it. None: go back to the parent. Otherwise find the parent of the vertex u at its other end:
-    if it has none it is new, v becomes its parent and the walk goes there; if it has one, there is a cycle
-    and the walk ends. The graph is a tree if n vertices were left for good.
+    A visitor to v who comes from `previous` asks for v's parent, then for the edge that follows the one just
+    used in v's order (the very first, on arrival from the parent), and once more if the answer leads to the
+    parent. Without an edge left, v is done and the walk returns to the parent. With one, the visitor asks
+    whether the vertex u behind it has a parent yet. If so, an edge closes a cycle and all is over; if not, u
+    is new, v becomes its parent and the walk moves on. A tree is what lets all n vertices be done.
     """
     first, second, order = _edge_major(edges)
     ends = first ^ second

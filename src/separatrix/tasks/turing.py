@@ -30,7 +30,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._turing_inputs import PROBLEMS, Problem, Reach
 from separatrix.tasks.interface import Batch, ChainTask, Classes, Labels, Partition, option, require
-from separatrix.tasks.machines import MOVES, Machine, library_machine, run
+from separatrix.tasks.machines import MOVES, Machine, execute, library_machine
 from separatrix.tasks.shaping import constant
 from separatrix.tasks.vocabulary import Vocabulary, words
 
@@ -78,7 +78,8 @@ class Turing(ChainTask):
     max_steps: int = option(0, help="steps to make room for; 0 for as many as any input needs")
     space: int = option(0, help="cells to make room for; 0 for as many as any input needs")
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Sizes within reach, and fitting each other."""
         library_machine(self.machine)
         require(self.form in ("direct", "cot"), f"turing knows form as direct or cot; got {self.form!r}.")
         self._require_size()
@@ -185,7 +186,7 @@ class Turing(ChainTask):
         """The run that the prompt calls for, by the plain simulator."""
         vocabulary, machine = self.vocabulary, self.program
         given = [vocabulary.word(token) for token in prompt.tolist()]
-        done = run(machine, given[1:-1], max_steps=self.reach.steps)
+        done = execute(machine, given[1:-1], max_steps=self.reach.steps)
         written = [
             word
             for step in done.steps
@@ -208,8 +209,8 @@ class Turing(ChainTask):
     def partitions(self) -> Mapping[str, Partition]:
         """Alice holds the tape, or its first half; Bob has what follows."""
         return {
-            "prefix/suffix": Partition.prefix(self.length, self.n + 1),
-            "halves": Partition.prefix(self.length, 1 + (self.n + 1) // 2),
+            "prefix/suffix": Partition.prefix(self.length, self.n + 1, given=self.prompt),
+            "halves": Partition.prefix(self.length, 1 + (self.n + 1) // 2, given=self.prompt),
         }
 
     def render_target(self, target: Int[Tensor, ""]) -> str:
@@ -264,15 +265,16 @@ def _simulate(
     after_of, write_of, move_of = (constant(tuple(table), tape.device) for table in (after, write, move))
     cells = torch.full((len(tape), reach.space), machine.alphabet.index(machine.blank), device=tape.device)
     cells[:, reach.left : reach.left + tape.shape[1]] = tape
-    codes = torch.empty(len(tape), reach.steps, dtype=torch.int64, device=tape.device)
+    codes = []
     head = torch.full((len(tape), 1), reach.left, device=tape.device)
     base = torch.full_like(head, symbols * states.index(machine.start))
-    for code in codes.unsqueeze(2).unbind(1):
-        torch.add(base, cells.gather(1, head), out=code)
+    for _ in range(reach.steps):
+        code = base + cells.gather(1, head)
+        codes.append(code)
         cells.scatter_(1, head, write_of.take(code))
         head = head.add_(move_of.take(code))
         base = after_of.take(code)
-    return codes, cells, base // symbols
+    return torch.cat([*codes, base[:, :0]], dim=1), cells, base // symbols
 
 
 def _step_words(

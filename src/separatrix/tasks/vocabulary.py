@@ -87,17 +87,17 @@ class Vocabulary:
 
     def word(self, token: int) -> str:
         """The word of a number."""
-        for block in reversed(self._blocks):
-            if token >= self._offsets[block.name]:
-                return block.word(token - self._offsets[block.name])
-        raise InvalidInput(f"Token numbers run from 0 to {self.size - 1}; got {token}.")
+        if not 0 <= token < self.size:
+            raise InvalidInput(f"Token numbers run from 0 to {self.size - 1}; got {token}.")
+        block = next(block for block in reversed(self._blocks) if token >= self._offsets[block.name])
+        return block.word(token - self._offsets[block.name])
 
     def describe(self) -> str:
         """The words, blocks as ranges, without the padding."""
         return ", ".join(block.describe() for block in self._blocks if block.spelled != (PAD,))
 
     def render(self, row: Int[Tensor, "pos"]) -> str:
-        """A row of token numbers as text, up to its padding."""
+        """A row of token numbers as text, without its padding."""
         return self._separator.join(self.word(token) for token in row.tolist() if token != self.pad)
 
     def parse(self, text: str, *, length: int) -> Int[Tensor, "length"]:

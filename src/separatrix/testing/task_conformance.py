@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import unittest
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from separatrix.errors import InvalidInput
 from separatrix.tasks.interface import Batch, Classes, Labels, Reals, Task, Vectors
 
 __all__ = ["TaskConformance"]
@@ -40,8 +42,12 @@ class TaskConformance(ABC):
     """Tasks of everyday size: they are sampled."""
     small: ClassVar[Sequence[Task]]
     """Tasks with few inputs: they are listed whole."""
+    compiles: ClassVar[bool] = True
+    """Whether sampling is one graph to `torch.compile`; text tasks look tables up on the host."""
     samples: ClassVar[int] = 256
     """Examples to draw from each typical task; the label balance takes sixteen times as many."""
+    large: ClassVar[int] = 2100
+    """A batch that samplers may work on in parts."""
     seed: ClassVar[int] = 20240613
 
     @abstractmethod
@@ -93,8 +99,50 @@ class TaskConformance(ABC):
         """A counter on the device gives the same examples, so that a captured graph can advance."""
         for task in self.typical:
             given = task.sample(8, seed=self.seed, start=11)
-            counted = task.sample(8, seed=self.seed, start=torch.tensor(11))
-            assert _same_bytes(given.inputs, counted.inputs)
+            _same_batch(task, given, task.sample(8, seed=self.seed, start=torch.tensor(11)))
+
+    def test_a_large_batch_has_the_same_rows(self) -> None:
+        """Also where a batch is so large that it is worked on in parts."""
+        for task in self.typical:
+            whole = task.sample(self.large, seed=self.seed)
+            alone = task.sample(1, seed=self.seed, start=self.large - 1)
+            assert _same_bytes(whole.inputs[-1:], alone.inputs), f"{task}: rows depend on the batch's size"
+            assert _same_bytes(whole.targets[-1:], alone.targets)
+
+    def test_sampling_compiles_to_one_graph(self) -> None:
+        """`torch.compile` takes the sampler whole, without a break, and draws the same."""
+        if not self.compiles:
+            return
+        for task in self.typical[:1]:
+
+            def draw(start: Tensor, task: Task = task) -> tuple[Tensor, Tensor]:
+                batch = task.sample(3, seed=self.seed, start=start)
+                return batch.inputs, batch.targets
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the compiler's own remarks
+                torch.compiler.reset()
+                compiled = torch.compile(draw, backend="eager", fullgraph=True)
+                found = compiled(torch.tensor(7))
+            for mine, plain in zip(found, draw(torch.tensor(7)), strict=True):
+                assert _same_bytes(mine, plain), f"{task}: compiled sampling differs"
+
+    def test_what_is_no_input_is_refused(self) -> None:
+        """Change one entry of a listed input: it is another listed one, or `check` says no."""
+        for task in self.small:
+            known = {_key(row) for inputs in task.enumerate() for row in inputs}
+            rows = (
+                task.sample(16, seed=self.seed).inputs
+                if task.domain_size() > 16
+                else task.decode(torch.arange(task.domain_size()))
+            )
+            for number, row in enumerate(rows):
+                spoiled = row.clone()
+                place = number % task.length
+                spoiled[place] = row[(place + 1) % task.length] if number % 2 else row[place] + 1
+                if _key(spoiled) not in known:
+                    assert _refuses(task, spoiled), f"{task} takes {spoiled.tolist()} for an input"
+            assert _refuses(task, rows[0][:-1]), f"{task} takes a row that is too short"
 
     def test_seeds_matter(self) -> None:
         """Another seed, other examples."""
@@ -166,7 +214,7 @@ class TaskConformance(ABC):
         """Each split gives every position to exactly one party, and something to both."""
         for task in self.typical:
             for name, split in task.partitions().items():
-                held = sorted((*split.alice, *split.bob))
+                held = sorted((*split.alice, *split.bob, *split.written))
                 assert held == list(range(task.length)), f"{task}: {name} is no split of the positions"
                 assert split.alice, f"{task}: {name} leaves Alice nothing"
                 assert split.bob, f"{task}: {name} leaves Bob nothing"
@@ -191,7 +239,7 @@ def _need_gpu() -> None:
 def _same_batch(task: Task, here: Batch, there: Batch) -> None:
     for field in ("inputs", "targets", "mask", "lengths"):
         same = _same_bytes(getattr(here, field), getattr(there, field).cpu())
-        assert same, f"{task}: {field} differ between CPU and GPU"
+        assert same, f"{task}: {field} differ"
 
 
 def _right(task: Task, found: Tensor, expected: Any) -> bool:
@@ -213,8 +261,8 @@ def _check_shapes(task: Task, batch: Batch) -> None:
     assert batch.mask.dtype == torch.bool
     assert batch.lengths.shape == (count,)
     assert bool(((batch.lengths >= 1) & (batch.lengths <= task.length)).all())
+    assert batch.targets.dtype == (torch.int64 if isinstance(task.target_space, Classes) else torch.float32)
     if isinstance(task.target_space, Classes):
-        assert batch.targets.dtype == torch.int64
         assert 0 <= int(batch.targets.min()) <= int(batch.targets.max()) < task.target_space.size
     if not isinstance(task.input_space, Reals):
         assert 0 <= int(batch.inputs.min()) <= int(batch.inputs.max()) < task.input_space.size
@@ -222,6 +270,14 @@ def _check_shapes(task: Task, batch: Batch) -> None:
     assert bool((inside | ~batch.mask).all()), f"{task}: a label stands behind an example's end"
     assert bool(batch.mask.any(1).all()), f"{task}: an example has no label"
     assert not batch.targets[~batch.mask].any(), f"{task}: targets outside the mask must be zero"
+
+
+def _refuses(task: Task, row: Tensor) -> bool:
+    try:
+        task.check(row)
+    except InvalidInput:
+        return True
+    return False
 
 
 def _same_bytes(first: Tensor, second: Tensor) -> bool:

@@ -1,0 +1,202 @@
+"""The world outside: pipes, signals, disks, locales and terminals."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from separatrix.cli import main
+from tests.cli.running import process, shell
+
+
+def test_a_reader_may_leave_early() -> None:
+    command = [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "40", "--count", "20000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(timeout=60) == 0
+
+
+def test_a_reader_may_have_left_before() -> None:
+    for argv in (["--help"], ["describe", "index-lookup"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-m", "separatrix", *argv]
+        ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+        os.close(writer)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    """A test run in the background has Ctrl-C switched off and hands that on: the script turns it on."""
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from separatrix.cli import main;"
+        f"sys.exit(main(['sample', 'index-lookup', '--n', '4', '--count', '{10**9}']))"
+    )
+    out = tmp_path / "out"
+    with (
+        out.open("w") as file,
+        subprocess.Popen([sys.executable, "-c", script], stdout=file, stderr=subprocess.PIPE) as running,
+    ):
+        assert running.stderr is not None
+        while not out.stat().st_size:
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read() == b""
+        assert running.wait(timeout=30) == 130
+
+
+def wait_for(happened: Callable[[], bool], running: subprocess.Popen[bytes]) -> None:
+    while not happened():
+        assert running.poll() is None
+        time.sleep(0.05)
+
+
+ENDLESS = [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "4", "--count", f"{10**9}"]
+
+
+def test_a_terminated_run_leaves_no_half_file(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old")
+    command = [*ENDLESS, "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+        assert running.stdout is not None
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 2, running)
+        running.terminate()
+        assert running.stdout.read() == b""
+        assert running.wait(timeout=30) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_text() == "old"
+
+
+def test_a_run_that_nobody_reads_can_be_terminated() -> None:
+    """What it still holds back for the full pipe must not keep it."""
+    with subprocess.Popen(ENDLESS, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        pipe = running.stdout
+        wait_for(lambda: _held(pipe) > 0 and _held(pipe, after=0.5) == _held(pipe), running)
+        running.terminate()
+        assert running.wait(timeout=30) == 143
+        assert running.stderr.read() == b""
+
+
+def _held(pipe: IO[bytes], *, after: float = 0) -> int:
+    time.sleep(after)
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
+def test_the_callers_signals_are_given_back(before: signal.Handlers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a command runs SIGTERM is an exception, unless the caller has other plans for it."""
+    during: list[object] = []
+
+    def seen() -> None:
+        during.append(signal.getsignal(signal.SIGTERM))
+
+    monkeypatch.setattr("separatrix.cli.note", lambda _: seen())
+    monkeypatch.setattr(sys, "argv", ["separatrix", "--nonsense"])
+    original = signal.signal(signal.SIGTERM, before)
+    try:
+        assert main() == 2
+        assert signal.getsignal(signal.SIGTERM) == before
+        assert main(["--nonsense"]) == 2
+        thread = threading.Thread(target=main)
+        thread.start()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGTERM, original)
+    assert [handler == before for handler in during] == [before == signal.SIG_IGN, True, True]
+
+
+@pytest.mark.parametrize("command", ["tasks", "sample dyck --n 4 --json", "describe dyck", "--help", "--no"])
+def test_closed_standard_output_is_a_sentence(command: str) -> None:
+    ran = shell(f"separatrix {command} >&-")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "Standard output is closed; send it to a file or to a reader.\n",
+    )
+    ran = shell(f"separatrix {command} >&- 2>&-")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
+
+
+def test_closed_standard_error_swallows_remarks_and_nothing_else(tmp_path: Path) -> None:
+    ran = shell("separatrix sample dyck --n 7 2>&-")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    ran = shell("separatrix sample dyck --n 4 --out x 2>&-", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "x\n")
+    assert len((tmp_path / "x").read_text().splitlines()) == 5
+
+
+def test_missing_streams_are_missing_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["tasks"]) == 2
+    assert sys.stdout is None
+    assert sys.stderr is None
+
+
+def test_standard_output_is_no_file_to_write(tmp_path: Path) -> None:
+    """/dev/stdout is a link to the file behind it, and that may hold something already."""
+    log = tmp_path / "log"
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    for out in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"):
+        log.write_text("log line 1\n")
+        ran = shell(f"separatrix sample dyck --n 4 --count 1 --out {out} >> log", cwd=tmp_path)
+        assert ran.returncode == 2
+        assert ran.stderr.startswith(f"'{out}' leads into /")
+        assert log.read_text() == "log line 1\n"
+
+
+def test_a_full_disk_is_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "4"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 2
+    assert ran.stderr == "The answer cannot be written: No space left on device.\n"
+
+
+def test_any_locale_will_do() -> None:
+    ran = process("sample", "index-lookup", "--n", "3", "--count", "1", env={"PYTHONIOENCODING": "ascii"})
+    assert ran.returncode == 0
+    assert "\\u2192" in ran.stdout
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colour_only_on_a_terminal_that_wants_it(no_color: str, coloured: bool) -> None:
+    environment = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color, "COLUMNS": "80"}
+    environment.pop("FORCE_COLOR", None)
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "separatrix", "describe", "index-lookup"],
+        stdout=follower, stderr=follower, env=environment,
+    ) as running:  # fmt: skip
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(leader, 4096)
+            except OSError:
+                break
+            shown += piece
+        running.wait(timeout=30)
+    os.close(leader)
+    assert (b"\x1b[36m" in shown) == coloured
