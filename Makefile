@@ -4,40 +4,49 @@
 PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 BIN := .venv/bin
+comma := ,
 STATE := $(shell cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
 # Two test processes with one thread each beat one process with two.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: atlas test test-all lint bench docs clean
+.PHONY: atlas test test-all lint bench docs clean env-run env-dev env-all
 
-atlas: .venv/ready-run-$(STATE)
+atlas: env-run
 	$(BIN)/separatrix atlas
 
-test: .venv/ready-dev-$(STATE) lint
+test: lint
 	$(PYTEST) -m "not slow and not browser and not extra"
 
-test-all: .venv/ready-all-$(STATE)
+test-all: env-all
 	$(PYTEST) -m "slow or browser or extra"
 
-lint: .venv/ready-dev-$(STATE)
+lint: env-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready-dev-$(STATE)
+bench: env-dev
 	$(BIN)/python -m benchmarks.task_sampling
 
-docs: .venv/ready-dev-$(STATE)
+docs: env-dev
 	$(BIN)/python -m docs.generate
 
-.venv/ready-run-$(STATE): EXTRAS :=
-.venv/ready-dev-$(STATE): EXTRAS := [dev]
-.venv/ready-all-$(STATE): EXTRAS := [dev,hf,onnx,cluster]
+# What is installed is named by one marker in .venv; a fuller set-up of the same state serves a smaller need.
+# $(call install,NAME,NAMES THAT SERVE,EXTRAS)
+define install
+@for ready in $(2); do test -e .venv/ready-$$ready-$(STATE) && exit 0; done; \
+	echo "Installing into .venv"; rm -f .venv/ready-*; \
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.$(3)' \
+	&& touch .venv/ready-$(1)-$(STATE)
+endef
 
-.venv/ready-%-$(STATE): | .venv/bin/pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.$(EXTRAS)'
-	@touch $@
+env-run: | .venv/bin/pip
+	$(call install,run,run dev all,)
+env-dev: | .venv/bin/pip
+	$(call install,dev,dev all,[dev])
+env-all: | .venv/bin/pip
+	$(call install,all,all,[dev$(comma)hf$(comma)onnx$(comma)cluster])
 
 .venv/bin/pip:
 	@test -n "$(PYTHON)" || { echo "Separatrix needs Python 3.11 or newer; none was found on the PATH." >&2; exit 2; }

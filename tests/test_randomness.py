@@ -175,11 +175,18 @@ def test_no_two_tasks_share_a_site_number() -> None:
         ({"seed": 2**64}, f"A seed is a whole number from 0 to 2^64 − 1; got {2**64}."),
         ({"batch": 0}, "A batch holds at least one example; got batch=0."),
         ({"start": -1}, "Examples are numbered from 0 to 2^62 − 1; got start=-1."),
+        ({"seed": 1.5}, "A seed is a whole number from 0 to 2^64 − 1; got 1.5."),
+        ({"seed": True}, "A seed is a whole number from 0 to 2^64 − 1; got True."),
+        ({"batch": 2.5}, "A batch holds at least one example; got batch=2.5."),
+        ({"start": "1"}, "Examples are numbered from 0 to 2^62 − 1; got start='1'."),
+        ({"start": torch.tensor([1, 2])}, "A start on the device is one int64 number, without an axis."),
+        ({"start": torch.tensor(1.0)}, "A start on the device is one int64 number, without an axis."),
+        ({"device": "nope"}, "A device is named like cpu, cuda or cuda:1; got 'nope'."),
     ],
 )
-def test_bad_parameters(change: dict[str, int], message: str) -> None:
+def test_bad_parameters(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Draws(**{"seed": 0, "stream": "s", "batch": 1, **change})  # type: ignore[arg-type]
+        Draws(**{"seed": 0, "stream": "s", "batch": 1, **change})
     assert str(caught.value) == message
 
 

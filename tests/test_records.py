@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
@@ -103,14 +104,13 @@ def test_frozen_values_copy_pickle_and_thaw(value: object) -> None:
 
 def test_frozen_mappings_behave_as_mappings() -> None:
     frozen = freeze({"b": 1, "a": [2]})
+    assert isinstance(frozen, Mapping)
     assert frozen == {"a": (2,), "b": 1}
-    assert {"a": [2], "b": 1.0} == frozen
-    assert frozen != [1]
+    assert {"a": [2], "b": 1.0}.__eq__(frozen) is NotImplemented
+    assert frozen == {"a": [2], "b": 1.0}
     assert repr(frozen) == "{'b': 1, 'a': (2,)}"
     with pytest.raises(TypeError, match="item assignment"):
-        frozen["b"] = 2  # type: ignore[index, call-overload]
-    with pytest.raises(AttributeError):
-        frozen.items_ = 2  # type: ignore[union-attr]
+        frozen["b"] = 2  # type: ignore[index]
 
 
 @given(st.fractions())

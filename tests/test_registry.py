@@ -41,6 +41,15 @@ def test_users_add_entries_but_do_not_replace_any() -> None:
             pass
 
 
+def test_a_built_in_name_is_not_shadowed_before_it_is_loaded() -> None:
+    registry: Registry[type] = Registry("fruit", package="my.fruits", names=("fig",))
+    with pytest.raises(InvalidInput, match="'fig' is a fruit that comes with the package"):
+
+        @registry.register("fig")
+        class Fig:
+            pass
+
+
 def test_listing_names_imports_no_task() -> None:
     code = "import sys, separatrix.tasks as t; t.TASKS.names(); print('separatrix.tasks.dyck' in sys.modules)"
     assert (

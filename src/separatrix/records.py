@@ -51,7 +51,7 @@ DEEPEST = 32
 MOST_DIGITS = 2_000
 LARGEST_COUNT = 10**30
 
-_TOO_LONG = 10**MOST_DIGITS
+_TOO_LONG: int = 10**MOST_DIGITS
 _EXACT = re.compile(r"-?(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 
 Self = TypeVar("Self", bound="Record")
@@ -271,9 +271,7 @@ def parse_json(text: str | bytes, *, what: str = "the file", most_bytes: int = M
         return number
 
     try:
-        data: object = json.loads(
-            text, object_pairs_hook=once, parse_constant=constant, parse_float=finite
-        )
+        data: object = json.loads(text, object_pairs_hook=once, parse_constant=constant, parse_float=finite)
     except InvalidFile:
         raise
     except RecursionError as error:
@@ -368,7 +366,7 @@ def same_json(first: object, second: object) -> bool:
         return first.keys() == second.keys() and all(same_json(first[name], second[name]) for name in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(map(same_json, first, second))
-    return first == second
+    return bool(first == second)
 
 
 def exact_to_text(number: int | Fraction) -> str:
@@ -460,6 +458,5 @@ def _kind(value: object) -> str:
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        plain = not math.isfinite(value) if isinstance(value, float) else False
-        return f"the number {value}" if plain or abs(value) < LARGEST_COUNT else "a very large number"
+        return "a very large number" if LARGEST_COUNT <= abs(value) < math.inf else f"the number {value}"
     return names.get(type(value), f"a {type(value).__name__}")

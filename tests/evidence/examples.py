@@ -152,7 +152,7 @@ def through_text(record: Record) -> Record:
 
 EVERYTHING: list[Record] = [
     TASK,
-    TaskSpec(name="own.task", params={"flag": True, "deep": {"a": [1, {"b": None}]}}),
+    TaskSpec(name="own.task", params={"flag": True, "deep": {"a": (1, {"b": None})}}),
     Interval(low=Fraction(-1, 3), high=Fraction(2)),
     InputsCovered.of(formula="2^20", count=2**20),
     InputsCovered.of(formula="64^100000", count=64**100000),

@@ -63,17 +63,19 @@ def test_bounds_that_contradict_themselves_are_refused(changes: dict[str, Any], 
 def test_statuses_follow_the_theorem() -> None:
     with pytest.raises(InvalidInput, match="R-CONJ is open; a bound by it cannot be proven"):
         make_open_bound(status="proven")
-    with pytest.raises(InvalidInput, match="W-4.1 is conditional; a bound by it cannot be proven"):
+    with pytest.raises(InvalidInput, match=r"W-4\.1 is conditional; a bound by it cannot be proven"):
         make_conditional_bound(status="proven", condition="")
     with pytest.raises(InvalidInput, match="open question has no number"):
         make_open_bound(at_least=3)
-    with pytest.raises(InvalidInput, match="W-4.1 holds if PSPACE ⊄ P/poly; got the condition 'P = P'"):
+    with pytest.raises(InvalidInput, match=r"W-4\.1 holds if PSPACE ⊄ P/poly; got the condition 'P = P'"):
         make_conditional_bound(condition="P = P")
 
 
 def test_exchanged_bits_are_counted_in_bits_under_a_partition() -> None:
     with pytest.raises(InvalidInput, match="exchanged bits is counted in bits; got 'numbers'"):
         make_exchange_bound(unit="numbers")
+    with pytest.raises(InvalidInput, match="partition may have 20000 characters"):
+        make_exchange_bound(partition="x" * 20_001)
     with pytest.raises(InvalidInput, match="names its partition"):
         make_exchange_bound(partition=" ")
     assert "odd/even" in make_exchange_bound()._repr_html_()
@@ -112,7 +114,7 @@ def test_every_bound_of_the_table_can_be_made() -> None:
         for owed in entry.owes:
             if owed.kind != "bound":
                 continue
-            inner = [name for outer in owed.families for name in families_within(outer)]
+            inner: list[str | None] = [name for outer in owed.families for name in families_within(outer)]
             made += [
                 make_bound(
                     task=TaskSpec(name=task),

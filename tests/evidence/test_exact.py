@@ -14,7 +14,7 @@ from separatrix.errors import InvalidInput
 from separatrix.evidence import Bound, Claim, InputsCovered, Interval, Relation, Verdict
 from separatrix.evidence.exact import as_decimal
 from separatrix.records import parse_json
-from tests.evidence.examples import fractions, make_bound, make_claim, make_transcript, through_text
+from tests.evidence.examples import fractions, make_bound, make_claim, through_text
 
 LONGEST = 10**2000 - 1
 
@@ -127,6 +127,7 @@ def test_thresholds_print_at_every_size(threshold: Fraction, shown: str) -> None
         (LONGEST, None),
         (Fraction(LONGEST, LONGEST - 1), 1.0),
     ],
+    ids="abcdefg",
 )
 def test_bounds_beyond_floats_are_written_by_their_exact_text(
     number: int | Fraction, written: float | None
@@ -140,10 +141,10 @@ def test_bounds_beyond_floats_are_written_by_their_exact_text(
     assert len(bound._repr_html_()) < 3000
 
 
-def test_a_comparison_prints_a_giant_bound_shortly() -> None:
-    assert str(make_bound(at_least=10**400)).count("≥ 1e+400 bits") == 1
+def test_a_giant_bound_prints_shortly_and_never_too_high() -> None:
+    assert "≥ 1e+400 bits" in str(make_bound(at_least=10**400))
+    assert "≥ 1.99999e+20 bits" in str(make_bound(at_least=2 * 10**20 - 1))
     assert "≥ 2,400 bits" in str(make_bound())
-    assert make_transcript().bits == 2401
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ def test_a_comparison_prints_a_giant_bound_shortly() -> None:
         Fraction(-LONGEST, LONGEST - 1),
         Fraction(LONGEST, LONGEST - 1),
     ],
+    ids="abcde",
 )
 def test_the_longest_numbers_accepted_are_readable_again(number: int | Fraction) -> None:
     interval = Interval.point(number)
@@ -163,7 +165,7 @@ def test_the_longest_numbers_accepted_are_readable_again(number: int | Fraction)
     assert through_text(claim) == claim
 
 
-@pytest.mark.parametrize("number", [10**2000, -(10**2000), Fraction(1, 10**2000), 10**5000])
+@pytest.mark.parametrize("number", [10**2000, -(10**2000), Fraction(1, 10**2000), 10**5000], ids="abcd")
 def test_longer_numbers_are_refused(number: int | Fraction) -> None:
     with pytest.raises(InvalidInput, match="may have 2000 digits; round it outward first"):
         Interval.point(number)

@@ -21,7 +21,6 @@ from tests.evidence.examples import (
     values,
 )
 
-
 refuted = make_certificate(verdict="refuted", counterexample=make_counterexample())
 
 

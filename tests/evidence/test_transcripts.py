@@ -91,10 +91,13 @@ def test_a_bound_on_an_outer_family_binds_a_run_of_an_inner_one() -> None:
 @pytest.mark.parametrize(
     ("bound", "message"),
     [
-        (make_exchange_bound(task=TaskSpec(name="dyck", params={"n": 1000})), r"the bound is on dyck\(n=1000\)"),
+        (
+            make_exchange_bound(task=TaskSpec(name="dyck", params={"n": 1000})),
+            r"the bound is on dyck\(n=1000\)",
+        ),
         (make_exchange_bound(task=TaskSpec(name="dyck")), r"the bound is on dyck\(\)"),
         (make_bound(), "exchanged bits; this bound is on state"),
-        (make_exchange_bound(partition="halves"), "split odd/even; the bound is on the split halves"),
+        (make_exchange_bound(partition="halves"), "of the split odd/even; the bound is on the split halves"),
         (
             make_bound(
                 task=DYCK,
@@ -124,6 +127,7 @@ def test_the_same_parameters_written_otherwise_are_the_same() -> None:
         (lambda: Message(sender="Eve", name="x", bits=1), "sent by Alice or Bob"),  # type: ignore[arg-type]
         (lambda: Message(sender="Bob", name="x", bits=-1), "bits as a whole number from 0"),
         (lambda: Message(sender="Bob", name="x", bits=9, payload=b"a"), "payload of 2 bytes"),
+        (lambda: Message(sender="Bob", name="x", bits=9, payload=5), "payload of 2 bytes"),  # type: ignore[arg-type]
         (lambda: Message(sender="Bob", name="x", bits=1, payload=b"\x81"), "unused bits"),
         (
             lambda: Message(sender="Bob", name="x", bits=8 * (2**24 + 1), payload=bytes(2**24 + 1)),
@@ -135,7 +139,10 @@ def test_the_same_parameters_written_otherwise_are_the_same() -> None:
         (lambda: make_transcript(protocol="S-T1"), "S-T1 claims no protocol for dyck by transformer-1"),
         (lambda: make_transcript(protocol="S-L1"), "S-L1 claims no protocol for dyck by transformer-1"),
         (lambda: make_transcript(protocol="S-T2"), "S-T2 claims no protocol for dyck by transformer-1"),
-        (lambda: make_transcript(family="transformer-2"), "S-T4 claims no protocol for dyck by transformer-2"),
+        (
+            lambda: make_transcript(family="transformer-2"),
+            "S-T4 claims no protocol for dyck by transformer-2",
+        ),
     ],
 )
 def test_transcripts_that_do_not_fit_are_refused(make: Callable[[], object], message: str) -> None:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, get_args
 
 from separatrix.errors import InvalidInput
-from separatrix.evidence.exact import as_decimal, require_exact
+from separatrix.evidence.exact import as_decimal, as_short_text, require_exact
+from separatrix.evidence.fitting import claims_that_cover
 from separatrix.evidence.html import pairs
 from separatrix.evidence.specs import TaskSpec
 from separatrix.records import (
@@ -16,12 +17,22 @@ from separatrix.records import (
     Reader,
     Record,
     exact_to_text,
+    require_kind,
     require_text,
     require_texts,
 )
-from separatrix.theorems import Status, Theorem, family, theorem
+from separatrix.theorems import Owed, Status, family, theorem
 
-__all__ = ["Bound", "Via"]
+__all__ = ["EXCHANGED_BITS", "Bound", "Via"]
+
+EXCHANGED_BITS = "exchanged bits"
+"""The quantity of a bound that a transcript can be compared with.
+
+It counts all bits that two parties send each other on the worst input, in any number of rounds and both
+ways, under the partition that the bound names. What holds for one-way protocols only is another quantity.
+"""
+
+_PLAIN_INTEGERS = 10**15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +67,9 @@ class Bound(Record):
 
     `at_least` is a number only where a constant is proven; else it is None and `asymptotic` says what is
     known. `family` is None for a bound on communication alone. A conditional bound names its condition; an
-    open one claims nothing and has no number. The status may not outrun the theorem's.
+    open one claims nothing and has no number. The theorem must claim a bound for this task and family, and
+    the status may not outrun it. `partition` is the task's name for the split of the input, given with
+    `EXCHANGED_BITS` only.
     """
 
     SCHEMA: ClassVar[str] = "separatrix.bound"
@@ -69,6 +82,7 @@ class Bound(Record):
     asymptotic: str
     formula: str
     theorem: str
+    partition: str = ""
     via: Via | None = None
     assumptions: tuple[str, ...] = ()
     status: Status = "proven"
@@ -81,31 +95,58 @@ class Bound(Record):
             unit=self.unit,
             asymptotic=self.asymptotic,
             formula=self.formula,
+            theorem=self.theorem,
         )
         require_texts("A bound", "assumptions", self.assumptions)
+        require_kind("A bound", "task", self.task, TaskSpec)
+        require_kind("A bound", "via", self.via, Via, or_none=True)
         if self.family is not None:
+            require_text("A bound", family=self.family)
             family(self.family)
         entry = theorem(self.theorem)
         object.__setattr__(self, "theorem", entry.id)
         if self.at_least is not None:
             number = require_exact("A bound's number", self.at_least)
             if number < 0:
-                raise InvalidInput(f"A bound's number is not negative; got {number}.")
+                raise InvalidInput(f"A bound's number is not negative; got {as_short_text(number)}.")
             object.__setattr__(self, "at_least", number.numerator if number.denominator == 1 else number)
-        self._check_status(entry)
+        self._check_partition()
+        self._check_status(claims_that_cover(entry, "bound", task=self.task.name, family=self.family))
 
-    def _check_status(self, entry: Theorem) -> None:
+    def _check_partition(self) -> None:
+        if not isinstance(self.partition, str):
+            raise InvalidInput("A bound's partition is text, empty where none matters.")
+        if self.quantity != EXCHANGED_BITS:
+            if self.partition:
+                raise InvalidInput(
+                    f"A partition matters to exchanged bits, and only a bound on {EXCHANGED_BITS} names one."
+                )
+            return
+        if self.unit != "bits":
+            raise InvalidInput(f"A bound on {EXCHANGED_BITS} is counted in bits; got {self.unit[:40]!r}.")
+        if not self.partition.strip():
+            raise InvalidInput(f"A bound on {EXCHANGED_BITS} names its partition, such as 'odd/even'.")
+        require_text("A bound", partition=self.partition)
+
+    def _check_status(self, claims: tuple[Owed, ...]) -> None:
         if self.status not in get_args(Status):
             raise InvalidInput(f"A bound's status is one of {', '.join(get_args(Status))}.")
         if self.status == "open" and self.at_least is not None:
             raise InvalidInput("An open question has no number.")
+        if not isinstance(self.condition, str):
+            raise InvalidInput("A bound's condition is text, empty where there is none.")
         if (self.status == "conditional") != bool(self.condition):
             raise InvalidInput("A conditional bound names its condition, and only a conditional one does.")
-        source = theorem(entry.restates) if entry.restates else entry
-        known = {owed.status for owed in source.owes if owed.kind == "bound"} or {source.status}
+        known = {owed.status for owed in claims}
         if self.status not in known:
             raise InvalidInput(
-                f"{entry.id} is {' or '.join(sorted(known))}; a bound by it cannot be {self.status}."
+                f"{self.theorem} is {' or '.join(sorted(known))}; a bound by it cannot be {self.status}."
+            )
+        conditions = {owed.condition for owed in claims if owed.status == self.status}
+        if self.condition not in conditions:
+            raise InvalidInput(
+                f"{self.theorem} holds if {' or '.join(sorted(conditions))}; "
+                f"got the condition {self.condition[:40]!r}."
             )
 
     def met_by(self, amount: int | Fraction) -> bool | None:
@@ -116,17 +157,21 @@ class Bound(Record):
         return None if self.at_least is None else amount >= self.at_least
 
     def __str__(self) -> str:
-        where = f"{self.task} by {self.family}" if self.family else f"{self.task}, two parties"
+        split = f", split {self.partition}" if self.partition else ""
+        where = f"{self.task} by {self.family or 'two parties'}{split}"
         if self.status == "open":
             return f"open: {where}: {self.formula}? ({self.theorem})"
         condition = f", if {self.condition}" if self.condition else ""
-        return f"{where} needs {self.quantity} {self._least()}{condition} ({self._reason()})"
+        needs = f"{',' if split else ''} needs {self.quantity} {self.requirement}"
+        return f"{where}{needs}{condition} ({self._reason()})"
 
-    def _least(self) -> str:
+    @property
+    def requirement(self) -> str:
+        """How much is needed, as one reads it: rounded down where the number is long."""
         if self.at_least is None:
             return self.asymptotic
-        exact = isinstance(self.at_least, int)
-        return f"≥ {f'{self.at_least:,}' if exact else as_decimal(self.at_least, 'down')} {self.unit}"
+        plain = isinstance(self.at_least, int) and self.at_least < _PLAIN_INTEGERS
+        return f"≥ {f'{self.at_least:,}' if plain else as_decimal(self.at_least, 'down')} {self.unit}"
 
     def _reason(self) -> str:
         return f"{self.theorem}, via {self.via}" if self.via else self.theorem
@@ -138,7 +183,8 @@ class Bound(Record):
                 ("task", str(self.task)),
                 ("family", self.family or "two parties, no model"),
                 ("quantity", self.quantity),
-                ("at least", "open" if self.status == "open" else self._least()),
+                ("partition", self.partition),
+                ("at least", "open" if self.status == "open" else self.requirement),
                 ("asymptotically", self.asymptotic),
                 ("formula", self.formula),
                 ("if", self.condition),
@@ -149,7 +195,10 @@ class Bound(Record):
         )
 
     def to_fields(self) -> JsonObject:
-        """The fields as JSON values; `at_least` for reading, rounded down if need be, and its exact text."""
+        """The fields as JSON values; `at_least` is for reading and its exact text is what counts.
+
+        The readable number is rounded down if need be, and null where it is beyond every float.
+        """
         return {
             "task": self.task.to_fields(),
             "family": self.family,
@@ -160,6 +209,7 @@ class Bound(Record):
             "asymptotic": self.asymptotic,
             "formula": self.formula,
             "theorem": self.theorem,
+            "partition": self.partition,
             "via": None if self.via is None else self.via.to_fields(),
             "assumptions": list(self.assumptions),
             "status": self.status,
@@ -178,6 +228,7 @@ class Bound(Record):
             asymptotic=read.text("asymptotic"),
             formula=read.text("formula"),
             theorem=read.text("theorem"),
+            partition=read.text("partition"),
             via=read.optional_record("via", Via),
             assumptions=read.texts("assumptions"),
             status=read.choice("status", get_args(Status)),
@@ -188,8 +239,16 @@ class Bound(Record):
 
 
 def _readable(value: int | Fraction | None) -> int | float | None:
-    """The number as JSON has it; a fraction becomes the nearest float that is not above it."""
-    if value is None or isinstance(value, int):
+    """The number as JSON has it; a fraction becomes the nearest float that is not above it.
+
+    Beyond the floats there is none: many readers would take such a JSON number for infinity.
+    """
+    if value is None:
+        return None
+    try:
+        near = float(value)
+    except OverflowError:
+        return None
+    if isinstance(value, int):
         return value
-    near = float(value)
     return near if near <= value else math.nextafter(near, -math.inf)

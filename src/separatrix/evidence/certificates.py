@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from separatrix.errors import InvalidInput
-from separatrix.evidence.exact import Interval, as_decimal, require_exact
+from separatrix.evidence.exact import Interval, as_decimal, as_short_text, require_exact
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import InputsCovered, TaskSpec, as_text, require_sha256
 from separatrix.records import (
@@ -18,6 +17,8 @@ from separatrix.records import (
     Record,
     exact_to_text,
     freeze,
+    require_kind,
+    require_measured,
     require_text,
     require_texts,
     same_json,
@@ -29,6 +30,7 @@ __all__ = ["Certificate", "Claim", "Counterexample", "Relation", "Verdict"]
 
 Verdict = Literal["proved", "refuted", "unknown"]
 Relation = Literal[">", ">=", "<", "<=", "=="]
+_LONGEST_INPUT_TEXT = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +57,7 @@ class Claim(Record):
         if self.relation not in get_args(Relation):
             raise InvalidInput(f"A claim's relation is one of {' '.join(get_args(Relation))}.")
         object.__setattr__(self, "threshold", require_exact("A claim's threshold", self.threshold))
-        if self.interval is not None and not isinstance(self.interval, Interval):
-            raise InvalidInput("A claim's interval is an Interval or None.")
+        require_kind("A claim", "interval", self.interval, Interval, or_none=True)
 
     @property
     def margin(self) -> Fraction | None:
@@ -91,7 +92,7 @@ class Claim(Record):
     @property
     def requirement(self) -> str:
         """The relation to the threshold, as one reads it."""
-        return f"{self.relation} {_short(self.threshold)} {self.unit}"
+        return f"{self.relation} {as_short_text(self.threshold)} {self.unit}"
 
     def __str__(self) -> str:
         proven = f"worst case in {self.interval}" if self.interval is not None else "no interval proven"
@@ -146,17 +147,27 @@ class Counterexample(Record):
     text: str = ""
 
     def __post_init__(self) -> None:
+        require_kind("A counterexample", "task", self.task, TaskSpec)
         for name in ("input", "expected", "answered"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
         require_sha256("A counterexample", self.weights_sha256)
         require_text("A counterexample", arithmetic=self.arithmetic)
         if not isinstance(self.text, str):
             raise InvalidInput("A counterexample's text is text.")
+        if len(self.text) > _LONGEST_INPUT_TEXT:
+            raise InvalidInput(
+                f"A counterexample's text may have {_LONGEST_INPUT_TEXT} characters; it has {len(self.text)}."
+            )
         if same_json(self.expected, self.answered):
             raise InvalidInput("In a counterexample the model's answer differs from the right one.")
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counterexample):
+            return NotImplemented
+        return same_json(self.to_fields(), other.to_fields())
+
     def __hash__(self) -> int:
-        return hash((self.task, self.weights_sha256, as_text(self.input)))
+        return hash((self.task, self.weights_sha256, self.input))
 
     def __str__(self) -> str:
         shown = self.text or as_text(self.input)
@@ -185,7 +196,7 @@ class Counterexample(Record):
             answered=read.value("answered"),
             weights_sha256=read.text("weights_sha256"),
             arithmetic=read.text("arithmetic"),
-            text=read.text("text", longest=1_000_000),
+            text=read.text("text", longest=_LONGEST_INPUT_TEXT),
         )
 
 
@@ -216,9 +227,13 @@ class Certificate(Record):
         require_sha256("A certificate", self.weights_sha256)
         require_text("A certificate", arithmetic=self.arithmetic, checker=self.checker)
         require_texts("A certificate", "assumptions", self.assumptions)
+        require_kind("A certificate", "task", self.task, TaskSpec)
+        require_kind("A certificate", "inputs", self.inputs, InputsCovered)
+        require_kind("A certificate", "counterexample", self.counterexample, Counterexample, or_none=True)
         if not isinstance(self.claims, tuple) or not all(isinstance(claim, Claim) for claim in self.claims):
             raise InvalidInput("A certificate's claims are a tuple of Claim.")
         if self.theorem is not None:
+            require_text("A certificate", theorem=self.theorem)
             object.__setattr__(self, "theorem", theorem(self.theorem).id)
         if self.verdict not in get_args(Verdict):
             raise InvalidInput(f"A verdict is one of {', '.join(get_args(Verdict))}; got {self.verdict!r}.")
@@ -229,13 +244,19 @@ class Certificate(Record):
         if (self.verdict == "refuted") != (self.counterexample is not None):
             raise InvalidInput("A certificate says refuted exactly when it has a counterexample.")
         found = self.counterexample
-        if found is not None and (found.task.name, found.weights_sha256) != (
-            self.task.name,
+        if found is not None and (found.task, found.weights_sha256, found.arithmetic) != (
+            self.task,
             self.weights_sha256,
+            self.arithmetic,
         ):
-            raise InvalidInput("A certificate's counterexample is about the same task and the same weights.")
-        if self.seconds is not None and not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise InvalidInput(f"A certificate took a finite time in seconds; got {self.seconds}.")
+            raise InvalidInput(
+                "A certificate's counterexample is about the same task with the same parameters, "
+                "the same weights and the same arithmetic."
+            )
+        if self.seconds is not None:
+            object.__setattr__(
+                self, "seconds", require_measured("A certificate", "its time in seconds", self.seconds)
+            )
 
     def __str__(self) -> str:
         lines = [
@@ -311,7 +332,3 @@ class Certificate(Record):
             seconds=None if read.skip_null("seconds") else read.measured("seconds"),
             checker=read.text("checker"),
         )
-
-
-def _short(value: Fraction) -> str:
-    return str(value) if len(str(value)) <= 12 else f"about {float(value):.6g}"

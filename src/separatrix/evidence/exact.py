@@ -9,13 +9,24 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from separatrix.errors import InvalidInput
-from separatrix.records import MOST_DIGITS, JsonObject, Reader, Record, exact_to_text
+from separatrix.records import (
+    MOST_DIGITS,
+    JsonObject,
+    Reader,
+    Record,
+    exact_to_text,
+    fits_exact_text,
+    require_count,
+)
 
-__all__ = ["Interval", "as_decimal", "require_exact"]
+__all__ = ["Interval", "as_decimal", "as_short_text", "require_exact"]
 
-Direction = Literal["down", "up"]
-_ROUNDING = {"down": decimal.ROUND_FLOOR, "up": decimal.ROUND_CEILING}
-_MOST_BITS = int(MOST_DIGITS * math.log2(10)) - 1
+Direction = Literal["down", "up", "nearest"]
+_ROUNDING = {
+    "down": decimal.ROUND_FLOOR,
+    "up": decimal.ROUND_CEILING,
+    "nearest": decimal.ROUND_HALF_EVEN,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,20 +45,21 @@ class Interval(Record):
         object.__setattr__(self, "low", require_exact("An interval's low end", self.low))
         object.__setattr__(self, "high", require_exact("An interval's high end", self.high))
         if self.low > self.high:
-            raise InvalidInput(
-                f"An interval's low end is at most its high end; got [{self.low}, {self.high}]."
-            )
+            raise InvalidInput(f"An interval's low end is at most its high end; got {self}.")
 
     @classmethod
     def point(cls, value: int | Fraction) -> Interval:
         """The interval of one exact value."""
-        return cls(low=Fraction(value), high=Fraction(value))
+        exact = require_exact("An interval of one value", value)
+        return cls(low=exact, high=exact)
 
     @classmethod
     def outward(cls, *, low: float | Fraction, high: float | Fraction, bits: int = 128) -> Interval:
         """The least interval around [low, high] whose ends are multiples of 2^-bits; keeps files short."""
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise InvalidInput(f"An interval has finite ends; got [{low}, {high}].")
+        require_count("Rounding outward", bits=bits)
+        for end in (low, high):
+            if isinstance(end, float) and not math.isfinite(end):
+                raise InvalidInput(f"An interval has finite ends; got {end}.")
         scale = 2**bits
         return cls(
             low=Fraction(math.floor(Fraction(low) * scale), scale),
@@ -71,11 +83,18 @@ class Interval(Record):
 
 
 def as_decimal(value: Fraction | int, direction: Direction, *, digits: int = 6) -> str:
-    """A number to so many significant digits, rounded down or up and never the other way."""
+    """A number to so many significant digits, rounded as told, however large or small it is."""
     exact = Fraction(value)
     context = decimal.Context(prec=digits, rounding=_ROUNDING[direction])
     rounded = context.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator))
-    return f"{rounded.normalize(context):g}" if rounded else "0"
+    shown = rounded.normalize(context)
+    return f"{shown:f}" if 0 <= shown.adjusted() < digits else f"{shown:g}"
+
+
+def as_short_text(value: Fraction) -> str:
+    """The exact number while that is short, else the nearest decimal, which says that it is about so much."""
+    exact = exact_to_text(value)
+    return exact if len(exact) <= 12 else f"about {as_decimal(value, 'nearest')}"
 
 
 def require_exact(owner: str, value: object) -> Fraction:
@@ -86,6 +105,6 @@ def require_exact(owner: str, value: object) -> Fraction:
             "Use Fraction(x) for the exact value of a float."
         )
     number = Fraction(value)
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+    if not fits_exact_text(number):
         raise InvalidInput(f"{owner} may have {MOST_DIGITS} digits; round it outward first.")
     return number

@@ -16,6 +16,7 @@ from separatrix.records import (
     Reader,
     Record,
     freeze,
+    require_measured,
     require_text,
     thaw,
 )
@@ -25,6 +26,7 @@ __all__ = ["InputsCovered", "TaskSpec", "as_text", "require_name", "require_sha2
 _NAME = re.compile(r"[a-z0-9][a-z0-9+_.-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_DIGITS = 4_000
+_TOO_LONG: int = 10**_MOST_DIGITS
 _WHOLE = re.compile(r"[1-9][0-9]*")
 
 
@@ -35,7 +37,7 @@ class TaskSpec(Record):
     SCHEMA: ClassVar[str] = "separatrix.task"
 
     name: str
-    params: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
+    params: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_name("A task", self.name)
@@ -76,18 +78,13 @@ class InputsCovered(Record):
 
     def __post_init__(self) -> None:
         require_text("A set of inputs", formula=self.formula)
-        if isinstance(self.log10, bool) or not isinstance(self.log10, int | float):
-            raise InvalidInput("A set of inputs has its power of ten as a number.")
-        object.__setattr__(self, "log10", float(self.log10))
-        if not math.isfinite(self.log10) or self.log10 < 0:
-            raise InvalidInput(
-                f"A set of inputs is not empty and its power of ten is finite; got {self.log10}."
-            )
+        power = require_measured("A set of inputs", "its power of ten", self.log10)
+        object.__setattr__(self, "log10", power)
         if self.count is None:
             return
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise InvalidInput("The number of inputs is a whole number of at least 1.")
-        if not _can_be_written(self.count):
+        if self.count >= _TOO_LONG:
             raise InvalidInput(f"The number of inputs has over {_MOST_DIGITS} digits; give its log10 only.")
         if not math.isclose(math.log10(self.count), self.log10, rel_tol=1e-9, abs_tol=1e-9):
             raise InvalidInput(f"The number of inputs and its power of ten disagree: log10 is {self.log10}.")
@@ -97,7 +94,7 @@ class InputsCovered(Record):
         """The set with this exact size; a size too long to write keeps only its power of ten."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InvalidInput("The number of inputs is a whole number of at least 1.")
-        return cls(formula=formula, count=count if _can_be_written(count) else None, log10=math.log10(count))
+        return cls(formula=formula, count=count if count < _TOO_LONG else None, log10=math.log10(count))
 
     def __str__(self) -> str:
         if self.count is not None and self.log10 < 12:
@@ -140,7 +137,3 @@ def as_text(value: JsonValue, *, longest: int = 200) -> str:
     """A JSON value on one line, cut when it is long."""
     line = json.dumps(thaw(value), ensure_ascii=False)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
-
-
-def _can_be_written(count: int) -> bool:
-    return count.bit_length() < _MOST_DIGITS * math.log2(10)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.evidence.bounds import Bound
+from separatrix.evidence.bounds import EXCHANGED_BITS, Bound
+from separatrix.evidence.fitting import claims_that_cover
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, as_text
 from separatrix.records import (
@@ -17,11 +18,12 @@ from separatrix.records import (
     Record,
     freeze,
     require_count,
+    require_kind,
     require_text,
     same_json,
     thaw,
 )
-from separatrix.theorems import family, theorem
+from separatrix.theorems import families_within, family, theorem
 
 __all__ = ["Comparison", "Message", "Party", "Transcript"]
 
@@ -54,6 +56,10 @@ class Message(Record):
             return
         if not isinstance(self.payload, bytes) or len(self.payload) != -(-self.bits // 8):
             raise InvalidInput(f"A message of {self.bits} bits has a payload of {-(-self.bits // 8)} bytes.")
+        if len(self.payload) > _LONGEST_PAYLOAD:
+            raise InvalidInput(
+                f"A payload kept may have {_LONGEST_PAYLOAD} bytes; it has {len(self.payload)}."
+            )
         unused = -self.bits % 8
         if unused and self.payload[-1] & ((1 << unused) - 1):
             raise InvalidInput("The unused bits at the end of a message's payload are zero.")
@@ -84,31 +90,40 @@ class Message(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The bits of a transcript beside a bound on the bits needed."""
+    """The bits of a transcript beside a bound on the bits needed.
+
+    A bound speaks of the worst input and a transcript of one, so too few bits refute a model only if no run
+    of its protocol is longer, as with messages of fixed length. A conditional bound refutes nothing unless
+    its condition holds.
+    """
 
     bits: int
     bound: Bound
 
     @property
     def enough(self) -> bool | None:
-        """Whether the bits reach the bound; None where the bound has no number."""
+        """Whether the bits reach the bound's number; None where it has none."""
         return self.bound.met_by(self.bits)
 
     def __str__(self) -> str:
-        least = self.bound.at_least
-        if least is None:
-            return f"{self.bits:,} bits; {self.bound.theorem} proves no number to compare with"
-        said = f"{self.bits:,} bits of at least {least} ({self.bound.theorem})"
+        bound = self.bound
+        if bound.status == "open":
+            return f"{self.bits:,} bits; {bound.theorem} is an open question, from which nothing follows"
+        if bound.at_least is None:
+            return f"{self.bits:,} bits; {bound.theorem} proves no number to compare with"
+        condition = f"if {bound.condition} " if bound.condition else ""
+        said = f"{self.bits:,} bits, {bound.requirement} needed {condition}({bound.theorem})"
         if self.enough:
             return f"{said}: the bound is kept"
-        return f"{said}: too few, so the model is wrong on some input"
+        return f"{said}: too few, so {condition}a model whose every run is this short is wrong on some input"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript(Record):
     """Every message of one run, in order, with the output of the run and of the model run directly.
 
-    `protocol` is the theorem that gives the protocol; `partition` says in words who holds what.
+    `protocol` is the theorem that gives the protocol, for this family; `partition` is the name of the split
+    of the input, as the task calls it.
     """
 
     SCHEMA: ClassVar[str] = "separatrix.transcript"
@@ -122,15 +137,23 @@ class Transcript(Record):
     direct_output: JsonValue
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "protocol", theorem(self.protocol).id)
+        require_text("A transcript", protocol=self.protocol, family=self.family, partition=self.partition)
+        require_kind("A transcript", "task", self.task, TaskSpec)
+        entry = theorem(self.protocol)
+        object.__setattr__(self, "protocol", entry.id)
         family(self.family)
-        require_text("A transcript", partition=self.partition)
+        claims_that_cover(entry, "protocol", task=self.task.name, family=self.family)
         if not isinstance(self.messages, tuple) or not all(
             isinstance(message, Message) for message in self.messages
         ):
             raise InvalidInput("A transcript's messages are a tuple of Message.")
         for name in ("output", "direct_output"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transcript):
+            return NotImplemented
+        return same_json(self.to_fields(), other.to_fields())
 
     def __hash__(self) -> int:
         return hash((self.protocol, self.task, self.family, self.partition, self.messages))
@@ -148,7 +171,7 @@ class Transcript(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether the parties' output is the model's own, bit for bit."""
+        """Whether the parties' output is the model's own, value for value."""
         return same_json(self.output, self.direct_output)
 
     def bits_from(self, sender: Party) -> int:
@@ -156,11 +179,29 @@ class Transcript(Record):
         return sum(message.bits for message in self.messages if message.sender == sender)
 
     def compare(self, bound: Bound) -> Comparison:
-        """Its bits beside a bound on bits for the same task; a bound on anything else is refused."""
-        if bound.unit != "bits":
-            raise InvalidInput(f"A transcript is counted in bits; this bound is in {bound.unit}.")
-        if bound.task.name != self.task.name:
-            raise InvalidInput(f"This transcript is of {self.task.name}; the bound is on {bound.task.name}.")
+        """Its bits beside a bound on `EXCHANGED_BITS` that speaks of this run.
+
+        That is a bound on the same task with the same parameters and the same partition, on two parties or on
+        a family that contains this one; any other is refused.
+        """
+        if not isinstance(bound, Bound):
+            raise InvalidInput(f"A transcript is compared with a Bound; got {type(bound).__name__}.")
+        if bound.quantity != EXCHANGED_BITS:
+            raise InvalidInput(
+                f"A transcript counts {EXCHANGED_BITS}; this bound is on {bound.quantity[:40]}."
+            )
+        if bound.task != self.task:
+            raise InvalidInput(f"This transcript is of {self.task}; the bound is on {bound.task}.")
+        if bound.family is not None and self.family not in families_within(bound.family):
+            raise InvalidInput(
+                f"This transcript is of {self.family}; the bound is on {bound.family}, "
+                "which does not contain it."
+            )
+        if bound.partition != self.partition:
+            raise InvalidInput(
+                f"This transcript is of the split {self.partition}; "
+                f"the bound is on the split {bound.partition}."
+            )
         return Comparison(bits=self.bits, bound=bound)
 
     def __str__(self) -> str:

@@ -141,7 +141,8 @@ class Task(ABC):
     def check(self, row: Shaped[Tensor, "pos *width"]) -> None:
         """Raise `InvalidInput` unless the row is an input of this task."""
         space = self.input_space
-        shape, dtype = (self.length,), torch.int64
+        shape: tuple[int, ...] = (self.length,)
+        dtype = torch.int64
         if isinstance(space, Reals):
             shape, dtype = (self.length, space.width), torch.float32
         require(
