@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from separatrix.atlas.collect import Content, Result, TaskCard, collect_content
+from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
 from separatrix.files import written_whole
 from separatrix.tasks import TASKS, Task
 
@@ -75,7 +75,7 @@ def _task(card: TaskCard, kind: type[Task]) -> list[str]:
     assert card.example is not None, card.problem
     example = card.example
     paragraphs = [_filled(part) for part in _paragraphs(inspect.getdoc(kind) or "")]
-    flags = " ".join(_flag(name, value) for name, value in _changed(example.task).items())
+    flags = " ".join(_flag(name, value) for name, value in example.changed.items())
     command = f"$ separatrix sample {card.name} {flags} --seed 0 --count {example.number + 1}"
     if example.number:
         command += "    # the last of them"
@@ -109,14 +109,6 @@ def _flag(name: str, value: object) -> str:
     return flag if value is True else f"{flag} {value}"
 
 
-def _changed(task: Task) -> dict[str, object]:
-    return {
-        field.name: getattr(task, field.name)
-        for field in dataclasses.fields(task)
-        if field.default is dataclasses.MISSING or getattr(task, field.name) != field.default
-    }
-
-
 def _cut(text: str) -> list[str]:
     lines = [piece for line in text.splitlines() for piece in textwrap.wrap(line, _WIDTH) or [""]]
     return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
@@ -141,11 +133,7 @@ def _parameters(kind: type[Task]) -> str:
 def _table(results: typing.Iterable[Result]) -> str:
     lines = ["| id | statement | tasks | families | what is owed, and its state |", "|---|---|---|---|---|"]
     for result in results:
-        owed = "<br>".join(
-            f"{claim.owed.kind}: {claim.owed.formula} — *{claim.state}*"
-            + (f" (if {claim.owed.condition})" if claim.owed.condition else "")
-            for claim in result.claims
-        )
+        owed = "<br>".join(_claim(result, claim) for claim in result.claims)
         cells = (
             result.theorem.id,
             result.theorem.statement,
@@ -155,6 +143,12 @@ def _table(results: typing.Iterable[Result]) -> str:
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
+
+
+def _claim(result: Result, claim: Claim) -> str:
+    condition = (f"if {claim.owed.condition}",) if claim.owed.condition else ()
+    remarks = "; ".join((*result.remarks(claim), *condition))
+    return f"{claim.owed.kind}: {claim.owed.formula}{f' ({remarks})' if remarks else ''} — *{claim.state}*"
 
 
 def main() -> None:

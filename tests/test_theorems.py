@@ -17,6 +17,7 @@ from separatrix.theorems import (
     Slip,
     Source,
     Theorem,
+    families_around,
     families_within,
     family,
     open_questions,
@@ -243,6 +244,49 @@ def test_families_within() -> None:
     assert set(families_within("hybrid-cot")) == {"hybrid-cot", "hybrid", "linear-rnn", "linear-rnn-cot"}
     with pytest.raises(UnknownName):
         families_within("cnn")
+
+
+def test_families_around() -> None:
+    assert families_around("rnn") == ("rnn",)
+    assert families_around("transformer-2") == ("transformer-2", "transformer-3", "transformer")
+    assert set(families_around("hybrid")) == {"hybrid", "hybrid-cot"}
+    for inner in FAMILIES:
+        assert set(families_around(inner)) == {outer for outer in FAMILIES if inner in families_within(outer)}
+    with pytest.raises(UnknownName):
+        families_around("cnn")
+
+
+def test_nothing_that_sees_later_positions_lies_within_what_does_not() -> None:
+    """An unmasked Transformer is no causal one; a recurrent model is causal by its make."""
+    assert families_within("transformer-cot") == ("transformer-cot",)
+    unmasked = {name for name in FAMILIES if name.startswith(("transformer", "third", "graph", "fnn"))}
+    for name in ("transformer-cot", "rnn", "linear-rnn-cot", "linear-rnn+retrieval", "hybrid", "hybrid-cot"):
+        assert not set(families_within(name)) & (unmasked - {"transformer-cot"}), name
+    for name in ("transformer-cot", "hybrid", "hybrid-cot"):
+        assert "ausal" in family(name).description
+
+
+@pytest.mark.parametrize(
+    ("name", "reached", "missed"),
+    [
+        ("S-T3", {"rnn", "linear-rnn"}, {"linear-rnn-cot", "hybrid"}),  # a bound binds what lies within
+        ("S-T2", {"rnn", "linear-rnn"}, {"hybrid"}),  # and so does a protocol
+        ("S-T1", {"transformer-1", "transformer-2", "transformer"}, {"transformer-cot"}),  # a witness serves
+        ("W-5.6", {"hybrid", "hybrid-cot"}, {"linear-rnn"}),  # what lies around
+        ("W-4.6", {"transformer", "rnn", "linear-rnn", "linear-rnn-cot"}, {"transformer-3", "hybrid"}),
+        ("S-C13.1", {"transformer-2", "transformer-3"}, {"transformer-1"}),  # a bound on protocols: around
+        ("S-L1", set(), {"rnn", "transformer-1"}),
+    ],
+)
+def test_reach(name: str, reached: set[str], missed: set[str]) -> None:
+    reach = set(theorem(name).reach)
+    assert reached <= reach
+    assert not missed & reach
+
+
+def test_formulas_state_and_do_not_ask() -> None:
+    """Whether a claim is open stands in its status; who prints it adds the question mark, once."""
+    assert not [entry.id for entry in THEOREMS.values() for owed in entry.owes if "?" in owed.formula]
 
 
 def test_the_table_cannot_be_changed() -> None:

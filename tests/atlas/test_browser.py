@@ -107,6 +107,11 @@ def test_the_filters_narrow_the_table(browser: Browser, page_path: Path) -> None
     browser.evaluate("location.hash = '#result-S-T1'")
     browser.evaluate("new Promise((done) => setTimeout(done, 100))")
     assert _shown(browser) == total  # a link to a hidden result brings it back
+    _choose(browser, "family", "linear-rnn")
+    hidden = "document.getElementById('result-{}').hidden"
+    assert not browser.evaluate(hidden.format("S-T3"))  # bounds every recurrent model
+    assert browser.evaluate(hidden.format("W-5.6"))  # the hybrid's witness serves no smaller family
+    browser.evaluate("document.querySelector('.filters').reset()")
     _choose(browser, "work", "W")
     browser.evaluate("document.querySelector('.filters [type=reset]').click()")
     browser.evaluate("new Promise((done) => setTimeout(done, 50))")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from docs.generate import results_page
 
 from separatrix.atlas import collect as collecting
 from separatrix.atlas.collect import Claim, Content, Result, collect_content
@@ -170,6 +171,24 @@ def test_a_task_without_an_example_says_why(own_tasks: Registry[type[Task]]) -> 
     assert "No example is drawn: demanding needs a value for secret; none was given." in page
 
 
+def test_no_two_claims_of_a_result_read_alike() -> None:
+    """Neither in the data nor on the page of results."""
+    content = collect_content(seed=0, holders=())
+    for result in _results(content):
+        said = [(claim.owed.kind, claim.owed.formula, result.remarks(claim)) for claim in result.claims]
+        assert len(set(said)) == len(said), result.theorem.id
+    assert _result(content, "S-T11").remarks(_result(content, "S-T11").claims[1]) == ("via minimal DFA",)
+    lines = {line.split(" | ")[0][2:]: line for line in results_page().splitlines() if line.startswith("| ")}
+    assert set(THEOREMS) - set(lines) == {"S-AR1", "R-CONJ"}
+    for name, line in lines.items():
+        claims = line.rsplit(" | ", 1)[1].split("<br>")
+        assert len(set(claims)) == len(claims), name
+    assert "mp ≥ N/2 (communication; via EQ)" in lines["S-T11"]
+    assert "(graph unit of order 5)" in lines["R-G"]
+    assert "beyond the source’s statement" in lines["S-T3"]
+    assert "beyond the source’s statement" not in lines["UP-RNN"]
+
+
 @pytest.mark.parametrize("seed", [-1, 1 << 63])
 def test_a_seed_out_of_range(seed: int) -> None:
     with pytest.raises(InvalidInput, match=f"got seed={seed}"):
@@ -177,8 +196,11 @@ def test_a_seed_out_of_range(seed: int) -> None:
 
 
 def _claims(content: Content) -> list[Claim]:
-    results = [*(result for row in content.rows for result in row.results), *content.partners]
-    return [claim for result in results for claim in result.claims]
+    return [claim for result in _results(content) for claim in result.claims]
+
+
+def _results(content: Content) -> list[Result]:
+    return [*(result for row in content.rows for result in row.results), *content.partners]
 
 
 def _result(content: Content, name: str) -> Result:

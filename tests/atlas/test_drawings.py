@@ -13,6 +13,7 @@ from separatrix.atlas.drawings.fallback import draw_positions
 from separatrix.atlas.examples import Example, example_of
 from separatrix.atlas.svg import WIDTH, Canvas
 from separatrix.tasks import TASKS, Classes
+from separatrix.tasks import task as make_task
 
 SEEDS = range(6)
 
@@ -60,6 +61,33 @@ def test_the_fallback_draws_any_task(name: str) -> None:
     sketch = draw_positions(canvas, example)
     root = ElementTree.fromstring(canvas.svg(name, title="t", desc=sketch.says, height=sketch.height))
     assert _filled(root), "the last label is among what is shown"
+
+
+@pytest.mark.parametrize(
+    ("distinct", "caption", "strong"),
+    [
+        (True, "No vertex lies on an undirected 5-cycle.", 0),
+        (False, "4 of 6 vertices lie on a closed walk of five edges: 1, 2, 3, 4.", 4),
+    ],
+)
+def test_five_cycles_are_drawn_as_the_task_reads_them(distinct: bool, caption: str, strong: int) -> None:
+    """A triangle with a tail: only its own vertices and the next one have a walk, and none a cycle."""
+    task = make_task("cycle5", n=6, distinct=distinct)
+    row = task.parse("6: 1-2 2-3 1-3 3-4 4-5")
+    labels = task.solve(row.unsqueeze(0))
+    example = Example(
+        task=task, seed=0, number=0, row=row, targets=labels.targets[0], mask=labels.mask[0], length=6
+    )
+    drawing = draw("cycle5", "Title", example)
+    assert drawing.caption == caption
+    edges = [element for element in ElementTree.fromstring(drawing.svg).iter() if element.tag == "line"]
+    assert sum(element.get("class") == "edge on" for element in edges) == strong
+
+
+def test_an_example_says_how_it_was_made() -> None:
+    example = example_of("cycle5", TASKS.get("cycle5"), seed=0)
+    assert example.changed == {"n": 10, "density": 0.25, "distinct": True}
+    assert example.parameters == "n=10, density=0.25, distinct=True"
 
 
 def _mislabelled(example: Example) -> Example:

@@ -114,6 +114,23 @@ def test_every_result_stands_in_the_page_with_what_it_owes(document: Element) ->
             assert name in text
 
 
+def test_the_family_filter_goes_by_what_binds_and_what_serves(document: Element) -> None:
+    rows = {row.attributes["id"]: row.attributes for row in document.find("tr") if "id" in row.attributes}
+    named = {name: set(row["data-family"].split()) for name, row in rows.items()}
+    assert named["result-S-T3"] == {"rnn", "linear-rnn"}
+    assert named["result-S-T1"] == {"transformer-1", "transformer-2", "transformer-3", "transformer"}
+    assert named["result-W-5.6"] == {"hybrid", "hybrid-cot"}
+    assert named["result-S-T10"] == named["result-S-T5"] == {"transformer-1"}
+    assert named["result-S-L1"] == {"*"}
+
+
+def test_open_formulas_ask_once(document: Element) -> None:
+    questions = next(e for e in document.find("ul") if e.attributes.get("class") == "questions")
+    formulas = [e.text for e in questions.find("span") if e.attributes.get("class") == "formula"]
+    assert formulas == ["m = ω(log N)?", "L·H·m = N^Ω(1)?"]
+    assert "??" not in document.all_text
+
+
 def test_open_questions_are_shown_as_open_and_conditions_as_conditions(page: str, document: Element) -> None:
     open_states = [e for e in document.find("span") if e.attributes.get("class") == "state open"]
     assert len(open_states) == sum(theorem.status == "open" for theorem in THEOREMS.values())

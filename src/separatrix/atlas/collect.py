@@ -102,6 +102,21 @@ class Result:
         return self._stated.families
 
     @property
+    def reach(self) -> tuple[str, ...]:
+        """The families it holds for: bounds reach inwards, witnesses outwards. None means two parties."""
+        return self._stated.reach
+
+    def remarks(self, claim: Claim) -> tuple[str, ...]:
+        """What tells a claim from others of the same formula: its variant, its argument, whose it is."""
+        owed, cited = claim.owed, WORKS[self.theorem.source.work].arxiv is not None
+        said = (
+            owed.variant if owed.variant != owed.via else "",
+            f"via {owed.via}" if owed.via else "",
+            "beyond the source’s statement" if owed.own and cited else "",
+        )
+        return tuple(remark for remark in said if remark)
+
+    @property
     def _stated(self) -> Theorem:
         return THEOREMS[self.theorem.restates] if self.theorem.restates else self.theorem
 

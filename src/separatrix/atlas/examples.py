@@ -56,14 +56,18 @@ class Example:
         return self.task.render(self.row)
 
     @property
-    def parameters(self) -> str:
-        """The task's parameters where they are not the default, as one would type them."""
-        changed = [
-            (field.name, getattr(self.task, field.name))
+    def changed(self) -> dict[str, object]:
+        """The task's parameters where they are not the default."""
+        return {
+            field.name: getattr(self.task, field.name)
             for field in dataclasses.fields(self.task)
             if field.default is dataclasses.MISSING or getattr(self.task, field.name) != field.default
-        ]
-        return ", ".join(f"{name}={value}" for name, value in changed)
+        }
+
+    @property
+    def parameters(self) -> str:
+        """The same, as one would type them."""
+        return ", ".join(f"{name}={value}" for name, value in self.changed.items())
 
 
 def example_of(name: str, kind: type[Task], *, seed: int) -> Example:

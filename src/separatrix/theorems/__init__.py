@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from separatrix.registry import unknown_name
 from separatrix.theorems import partners, r, s, w
-from separatrix.theorems.families import FAMILIES, Family, families_within, family
+from separatrix.theorems.families import FAMILIES, Family, families_around, families_within, family
 from separatrix.theorems.kinds import WORKS, Artefact, Kind, Owed, Row, Slip, Source, Status, Theorem, Work
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Status",
     "Theorem",
     "Work",
+    "families_around",
     "families_within",
     "family",
     "open_questions",

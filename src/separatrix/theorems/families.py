@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from separatrix.registry import unknown_name
 
-__all__ = ["FAMILIES", "Family", "families_within", "family"]
+__all__ = ["FAMILIES", "Family", "families_around", "families_within", "family"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,16 @@ _ALL = (
     ),
     Family(
         name="transformer",
-        description="Transformers of any fixed depth that answer at once, without a chain of thought.",
-        within=("transformer-cot",),
+        description=(
+            "Transformers of any fixed depth, masked or not, that answer at once, without a chain of thought."
+        ),
     ),
     Family(
         name="transformer-cot",
-        description="Causal Transformers that may write a chain of thought before they answer.",
+        description=(
+            "Causal Transformers that may write a chain of thought before they answer. Without the "
+            "mask a Transformer is none of these, so `transformer` does not lie within."
+        ),
     ),
     Family(
         name="third-order",
@@ -90,16 +94,24 @@ _ALL = (
     ),
     Family(
         name="linear-rnn+retrieval",
-        description="Linear recurrent models that search their own context by regular expressions.",
+        description=(
+            "Linear recurrent models that may write a chain of thought and in it search their own context by "
+            "regular expressions."
+        ),
     ),
     Family(
         name="hybrid",
-        description="A linear recurrent model followed by exactly one Transformer block, answering at once.",
+        description=(
+            "A linear recurrent model followed by exactly one causal Transformer block, which may pass on "
+            "what it gets unchanged; the answer comes at once."
+        ),
         within=("hybrid-cot",),
     ),
     Family(
         name="hybrid-cot",
-        description="A linear recurrent model with one Transformer block that may write a chain of thought.",
+        description=(
+            "A linear recurrent model with one causal Transformer block that may write a chain of thought."
+        ),
     ),
 )
 
@@ -119,4 +131,12 @@ def families_within(outer: str) -> tuple[str, ...]:
     found = [outer]
     for name in found:
         found += [entry.name for entry in _ALL if name in entry.within and entry.name not in found]
+    return tuple(found)
+
+
+def families_around(inner: str) -> tuple[str, ...]:
+    """Every family that `inner` lies within, itself first: those that a witness in `inner` serves."""
+    found = [inner]
+    for name in found:
+        found += [outer for outer in family(name).within if outer not in found]
     return tuple(found)

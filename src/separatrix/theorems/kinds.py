@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from separatrix.errors import InvalidInput
-from separatrix.theorems.families import family
+from separatrix.theorems.families import families_around, families_within, family
 
 __all__ = [
     "WORKS",
@@ -132,7 +132,8 @@ class Owed:
     are exchanged". `formula` is that claim in plain Unicode; it is `exact` when it has no hidden constant.
     No `tasks` means every task; no `families` means the claim is about two parties and no model.
     `via` names the communication problem or the argument a bound rests on. `own` marks a form that goes
-    beyond the source's statement by the same argument.
+    beyond the source's statement by the same argument. `of_protocols` marks a bound on the protocols that
+    run every model of the families, and not on the models.
     """
 
     kind: Kind
@@ -145,6 +146,7 @@ class Owed:
     status: Status = "proven"
     condition: str = ""
     own: bool = False
+    of_protocols: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -157,6 +159,15 @@ class Owed:
             raise InvalidInput("A claim about size needs its formula.")
         for name in self.families:
             family(name)
+
+    @property
+    def reach(self) -> tuple[str, ...]:
+        """Every family the claim holds for: what binds or runs a family does so for all within it, and what
+        serves a family serves all around it. A protocol for more models is harder to have, so a bound on
+        protocols passes outwards too."""
+        outwards = self.kind == "witness" or self.of_protocols
+        spread = families_around if outwards else families_within
+        return _in_order(reached for name in self.families for reached in spread(name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +215,9 @@ class Theorem:
         return tuple(kind for kind in get_args(Kind) if kind in owed_kinds)
 
     @property
-    def binds(self) -> tuple[str, ...]:
-        """The families its lower bounds are about; see `families_within` for all that this covers."""
-        return _in_order(name for owed in self.owes if owed.kind == "bound" for name in owed.families)
+    def reach(self) -> tuple[str, ...]:
+        """The families that one of its claims holds for, spoken of or not."""
+        return _in_order(name for owed in self.owes for name in owed.reach)
 
     @property
     def status(self) -> Status:
@@ -285,6 +296,7 @@ def bound(
     status: Status = "proven",
     condition: str = "",
     own: bool = False,
+    of_protocols: bool = False,
 ) -> Owed:
     """No weights below this size do the task."""
     return Owed(
@@ -298,6 +310,7 @@ def bound(
         status=status,
         condition=condition,
         own=own,
+        of_protocols=of_protocols,
     )
 
 

@@ -18,7 +18,7 @@ _ONE_LAYER = (
     "logits, exponentials and their sums are rounded to p bits, the largest logit being subtracted first",
     "the feed-forward map, layer norm, residual connections and position embeddings may be arbitrary",
 )
-_P_BITS = "numbers are multiples of N^-K in [-N^K, N^K], rounded down, so p = 2K·log N"
+_P_BITS = "numbers lie on the grid of step N^-K from −N^K to N^K, and rounding goes down, so p = 2K·log N"
 
 
 def _at(place: str) -> Source:
@@ -127,13 +127,13 @@ RESULTS = (
             Slip(
                 place="App. D",
                 printed=(
-                    "The steps of the proof cost dp + 2p + 2(p + log N) + 4mp bits a head, which with "
-                    "d = m is more than 3m(p + log N) once p > 1.5·log N."
+                    "The proof's own steps come to dp + 2p + 2(p + log N) + 4mp bits a head. At d = m this "
+                    "exceeds the stated 3m(p + log N) as soon as p passes 1.5·log N."
                 ),
                 right=(
-                    "If only the holder of the query finishes, 2mp a head is enough for the weighted sums "
-                    "and the query is sent once; the count then holds for m ≥ (4p + 2·log N)/(3·log N), and "
-                    "one more bit tells the other party the answer."
+                    "Let the party with the query end the run: it alone needs the other's weighted sums, "
+                    "2mp bits a head, and the query crosses once for all heads. The stated count is then met "
+                    "when 3m·log N ≥ 4p + 2·log N, and the verdict costs the other party one bit more."
                 ),
             ),
         ),
@@ -212,8 +212,8 @@ RESULTS = (
     Theorem(
         id="S-E-cited",
         statement=(
-            "Small Transformers handle Dyck-(n,k): two layers give the set of legal next characters at every "
-            "position, three recognise the language."
+            "Small Transformers handle Dyck-(n,k): with two layers every position can tell which characters "
+            "may come next, and with three the language is recognised."
         ),
         source=_at("§4.1, citing earlier work on bounded hierarchical languages"),
         length="N brackets",
@@ -385,7 +385,7 @@ RESULTS = (
         source=_at("Corollary 13.1, App. F.4"),
         length="N bits, N even",
         assumptions=("protocols are deterministic",),
-        owes=(bound("g(N) = Ω(N/(log N)²)", families=("transformer-2",), via="EQ"),),
+        owes=(bound("g(N) = Ω(N/(log N)²)", families=("transformer-2",), via="EQ", of_protocols=True),),
     ),
     Theorem(
         id="S-T7",
@@ -453,7 +453,7 @@ OPEN = (
         source=_at("App. C.2, discussion"),
         length="N pairs, then the query",
         owes=(
-            bound("m = ω(log N)?", tasks=("associative-recall",), families=("transformer-1",), status="open"),
+            bound("m = ω(log N)", tasks=("associative-recall",), families=("transformer-1",), status="open"),
         ),
     ),
 )

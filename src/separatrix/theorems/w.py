@@ -24,8 +24,9 @@ _REGEX = (
 _PRINTED_PATTERNS = Slip(
     place="search patterns",
     printed=(
-        "The regular expressions count characters, never cross a space, or return the first write instead of "
-        "the last; two take exponential time in a backtracking engine."
+        "Some of the regular expressions skip letters where tokens are meant, or stop at the first blank, or "
+        "find a cell's oldest write where its newest counts; and where matching backtracks, two of them can "
+        "take exponential time."
     ),
     right="Patterns over whole tokens, each followed by one space, do it, in an engine without backtracking.",
 )
@@ -129,7 +130,7 @@ RESULTS = (
                 place="word embeddings",
                 printed="Number i embeds as i·w₁, and v is emitted as n[−v, 1, −1, …] with tied embeddings.",
                 right=(
-                    "Then only the least number, the largest or a special token can win. Embed i as "
+                    "Of the numbers, only the two extreme ones can then win the argmax. Embed i as "
                     "i·w₁ + i²·w₂ and emit c(2v·w₁ − w₂): the logit of i is c(v² − (i − v)²)."
                 ),
             ),

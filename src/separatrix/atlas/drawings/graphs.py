@@ -5,6 +5,7 @@ from __future__ import annotations
 from separatrix.atlas.drawings.layout import Sketch, lay_tiles, ring, verdict
 from separatrix.atlas.examples import Example
 from separatrix.atlas.svg import WIDTH, Canvas, Point, place
+from separatrix.tasks.cycle5 import Cycle5
 
 __all__ = ["draw_cycle3", "draw_cycle5", "draw_is_tree"]
 
@@ -13,20 +14,25 @@ Edge = tuple[str, str]
 
 def draw_cycle3(canvas: Canvas, example: Example) -> Sketch:
     """A directed graph and its triangles."""
-    return _draw_cycles(canvas, example, size=3, directed=True)
+    return _draw_cycles(canvas, example, size=3, directed=True, kind="a directed 3-cycle")
 
 
 def draw_cycle5(canvas: Canvas, example: Example) -> Sketch:
-    """An undirected graph and its pentagons."""
-    return _draw_cycles(canvas, example, size=5, directed=False)
+    """An undirected graph and its pentagons, or its closed walks where the task takes R by the letter."""
+    assert isinstance(example.task, Cycle5)
+    distinct = example.task.distinct
+    kind = "an undirected 5-cycle" if distinct else "a closed walk of five edges"
+    return _draw_cycles(canvas, example, size=5, directed=False, distinct=distinct, kind=kind)
 
 
-def _draw_cycles(canvas: Canvas, example: Example, *, size: int, directed: bool) -> Sketch:
+def _draw_cycles(
+    canvas: Canvas, example: Example, *, size: int, directed: bool, kind: str, distinct: bool = True
+) -> Sketch:
     """Vertices on a ring, those on a cycle filled, and the edges of every such cycle drawn strong."""
     arcs = [(start, end) for start, end in example.row.nonzero().tolist()]
     labels = dict(zip(example.labelled, example.answers, strict=True))
     points = ring(len(labels), centre=(WIDTH / 2, 152), radius=132)
-    cycles = _cycles(arcs, len(points), size)
+    cycles = _cycles(arcs, len(points), size, distinct=distinct)
     strong = {arc for cycle in cycles for arc in zip(cycle, (*cycle[1:], cycle[0]), strict=True)}
     if not directed:
         strong |= {(end, start) for start, end in strong}
@@ -39,20 +45,19 @@ def _draw_cycles(canvas: Canvas, example: Example, *, size: int, directed: bool)
             canvas.line(start, end, style)
     for vertex, at in enumerate(points):
         canvas.node(at, str(vertex + 1), "tile answer" if labels[vertex] == "1" else "tile")
-    kind = f"{'a directed' if directed else 'an undirected'} {size}-cycle"
     on = [str(vertex + 1) for vertex in labels if labels[vertex] == "1"]
     says = f"{len(on)} of {len(points)} vertices lie on {kind}"
     return Sketch(height=302, says=f"{says}: {', '.join(on)}." if on else f"No vertex lies on {kind}.")
 
 
-def _cycles(arcs: list[tuple[int, int]], count: int, size: int) -> list[tuple[int, ...]]:
-    """Every closed walk over `size` different vertices, from its least vertex on."""
+def _cycles(arcs: list[tuple[int, int]], count: int, size: int, *, distinct: bool) -> list[tuple[int, ...]]:
+    """Every closed walk of `size` steps from a least vertex on; if `distinct`, over different vertices."""
     following = [[end for start, end in arcs if start == vertex] for vertex in range(count)]
 
     def extend(path: tuple[int, ...]) -> list[tuple[int, ...]]:
         if len(path) == size:
             return [path] if path[0] in following[path[-1]] else []
-        onward = [v for v in following[path[-1]] if v > path[0] and v not in path]
+        onward = [v for v in following[path[-1]] if v >= path[0] and not (distinct and v in path)]
         return [cycle for vertex in onward for cycle in extend((*path, vertex))]
 
     return [cycle for vertex in range(count) for cycle in extend((vertex,))]
