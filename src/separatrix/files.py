@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from separatrix.errors import InvalidFile
 
 __all__ = ["written_whole"]
+
+_SYSTEM: Final = (Path("/dev"), Path("/proc"))
+_MOST_LINKS: Final = 40
+_EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
 @contextmanager
@@ -19,32 +24,71 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     """A UTF-8 text file to write to; it takes its place under `path` only when the block ends well.
 
     Until then readers see what was there before, and whatever goes wrong leaves that as it was. Only an
-    ordinary file is ever replaced: a device such as /dev/null is refused, and a link stays a link.
+    ordinary file that may be written is ever replaced, and it keeps its permissions: a device such as
+    /dev/null is refused, and a link stays a link.
     """
     try:
-        final = path.resolve()
-        if final.is_dir():
-            raise InvalidFile(f"'{path}' is a folder; name a file in it.")
-        if final.exists() and not final.is_file():
-            raise InvalidFile(f"'{path}' is no ordinary file and is left alone; name another.")
-        if not final.parent.is_dir():
-            raise InvalidFile(
-                f"'{path}' cannot be written: there is no folder '{path.parent}'; make it first."
-            )
-        part = final.with_name(f".{secrets.token_hex(8)}.part")
-        file = part.open("x", encoding="utf-8", newline="\n")
+        final = _destination(path)
+        old_mode = final.stat().st_mode & 0o777 if final.exists() else None
     except InvalidFile:
         raise
-    except (OSError, RuntimeError, ValueError) as failure:  # links in a circle, a null in the name
+    except (OSError, RuntimeError, ValueError) as failure:  # a null in the name, links in a circle
         raise _unwritable(path, failure) from failure
+    part = final.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        with file:
+        with _created(part, old_mode) as file:
             yield file
         part.replace(final)
     except OSError as failure:
         raise _unwritable(path, failure) from failure
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
+
+
+def _destination(path: Path) -> Path:
+    """The file that is to be replaced or made; `InvalidFile` if that is not to be done."""
+    final = _followed(path)
+    if final.is_dir():
+        raise InvalidFile(f"'{path}' is a folder; name a file in it.")
+    if final.exists() and not final.is_file():
+        raise InvalidFile(f"'{path}' is no ordinary file and is left alone; name another.")
+    if final.exists() and not os.access(final, os.W_OK, effective_ids=_EFFECTIVE):
+        raise InvalidFile(f"'{path}' is write-protected and is left alone; name another file.")
+    if not final.parent.is_dir():
+        raise InvalidFile(f"'{path}' cannot be written: there is no folder '{path.parent}'; make it first.")
+    return final
+
+
+def _followed(path: Path) -> Path:
+    """Where the links lead, looked at one by one: /dev/stdout leads through /proc to an ordinary file."""
+    step = path.absolute()
+    for _ in range(_MOST_LINKS):
+        _refuse_system(path, Path(os.path.normpath(step)))
+        step = step.parent.resolve() / step.name
+        _refuse_system(path, step)
+        if not step.is_symlink():
+            return step.resolve()
+        step = step.parent / step.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _refuse_system(path: Path, step: Path) -> None:
+    for system in _SYSTEM:
+        if step.is_relative_to(system):
+            raise InvalidFile(f"'{path}' leads into {system}, which is no place for files; name another.")
+
+
+def _created(part: Path, mode: int | None) -> TextIO:
+    """A new file with this mode, never wider on the way there; without one, with what the umask leaves."""
+
+    def opener(name: str, flags: int) -> int:
+        descriptor = os.open(name, flags, 0o666 if mode is None else mode)
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        return descriptor
+
+    return open(part, "x", encoding="utf-8", newline="\n", opener=opener)
 
 
 def _unwritable(path: Path, failure: Exception) -> InvalidFile:

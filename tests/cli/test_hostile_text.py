@@ -55,11 +55,12 @@ def test_samples(questions: Path, tmp_path: Path) -> None:
     assert exact.answer["examples"][0]["answer"].endswith(f"tea{HOSTILE}")
 
 
-def test_descriptions(questions: Path) -> None:
-    argv = ("describe", "distractor-qa", "--n", "2", "--shots", "0", "--file", str(questions))
+def test_descriptions(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(questions.parent.parent)
+    argv = ("describe", "distractor-qa", "--n", "2", "--shots", "0", "--file", "\x1b[2J/f.json")
     text = shown(run(*argv).out)
     assert f"A box{HARMLESS}." in text
-    assert r"\x1b[2J/f.json" in text.replace(" ", "")
+    assert r"\x1b[2J/f.json" in text
     assert run(*argv, "--json").answer["example"]["answer"].endswith(f"tea{HOSTILE}")
 
 

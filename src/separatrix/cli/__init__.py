@@ -1,15 +1,14 @@
 """The command line. Thin: it parses, calls the library, prints.
 
 Exit codes: 0 done or proved, 1 a negative verdict, 2 wrong use or bad input with one sentence on standard
-error, 130 after Ctrl-C. Nothing here imports torch until a command needs it.
+error, 130 after Ctrl-C, 143 after SIGTERM. Nothing here imports torch until a command needs it.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from cyclopts import App, CycloptsError, Group
@@ -22,30 +21,46 @@ from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
+from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
 from separatrix.errors import InvalidInput, SeparatrixError
 
 __all__ = ["main"]
 
 _COMMANDS: Final = ("tasks", "sample", "describe", "atlas")
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
+_CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
 _HELP: Final = frozenset({"--help", "-h"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code."""
+    """Run one command line and return its exit code; without `argv`, the one this process was called with."""
+    called = argv is None
     tokens = list(sys.argv[1:] if argv is None else argv)
+    with streams() as stdout_is_open:
+        if not stdout_is_open:
+            return _refuse(_CLOSED)
+        try:
+            with terminable() if called else nullcontext():
+                return _run(tokens)
+        except Terminated:
+            let_the_reader_go()
+            return 143
+
+
+def _run(tokens: list[str]) -> int:
     try:
-        _write_in_any_locale()
         _app(tokens)(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _let_the_reader_go()
+        let_the_reader_go()
     except Exception as error:
         message = _blame(error)
         if message is None:
             raise
+        if isinstance(error, OSError):
+            let_the_reader_go()
         return _refuse(message)
     return 0
 
@@ -69,6 +84,7 @@ def _blame(error: Exception) -> str | None:
 
 def _app(tokens: Sequence[str]) -> App:
     """The commands; those about a task have the flags of the task that the words name."""
+    _refuse_values(tokens)
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
     about_a_task = command in {"sample", "describe"}
     task = named_task(words) if about_a_task else None
@@ -100,22 +116,14 @@ def _app(tokens: Sequence[str]) -> App:
     return app
 
 
+def _refuse_values(tokens: Sequence[str]) -> None:
+    """--help and --version take no value; cyclopts would say that it does not know them."""
+    for token in tokens:
+        name, equals, value = token.partition("=")
+        if equals and name in {*_HELP, "--version"}:
+            raise InvalidInput(f"{name} takes no value; got '{value}'.")
+
+
 def _refuse(message: str) -> int:
-    """One line on standard error, without characters that could move the cursor."""
-    note("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message))
+    note(message)
     return 2
-
-
-def _write_in_any_locale() -> None:
-    """Where the terminal has no →, print an escape rather than fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _let_the_reader_go() -> None:
-    """`| head` has what it wanted; Python must not complain about it once more at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError:
-        sys.stdout = io.StringIO()

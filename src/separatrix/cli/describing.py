@@ -6,8 +6,10 @@ import inspect
 import itertools
 import math
 import sys
+import types
 import typing
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
@@ -17,7 +19,14 @@ from rich.text import Text
 
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.listing import papers, summary
-from separatrix.cli.output import paragraphs, printable, printable_line, stdout_console, wrapped, write_json
+from separatrix.cli.output import (
+    paragraphs,
+    printable,
+    printable_line,
+    stdout_console,
+    wrapped,
+    write_json,
+)
 from separatrix.cli.sampling import drawn, parameters_of
 from separatrix.errors import TooLarge
 from separatrix.theorems import THEOREMS, WORKS, Theorem
@@ -88,12 +97,12 @@ def _definition(kind: type[Task]) -> str:
 
 
 def _parameters(task: Task) -> list[dict[str, Any]]:
-    values, types = parameters_of(task), typing.get_type_hints(type(task))
+    values, hints = parameters_of(task), typing.get_type_hints(type(task))
     return [
         {
             "name": field.name,
             "flag": f"--{field.name.replace('_', '-')}",
-            "type": _type_name(types[field.name]),
+            "type": _type_name(hints[field.name]),
             "value": values[field.name],
             "help": field.metadata.get("help", ""),
         }
@@ -103,8 +112,13 @@ def _parameters(task: Task) -> list[dict[str, Any]]:
 
 
 def _type_name(hint: Any) -> str:
+    """The kind of value in a word, or the choices; that there may be none shows in the value."""
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(str, typing.get_args(hint)))
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        return " | ".join(_type_name(part) for part in typing.get_args(hint) if part is not type(None))
+    if hint is Path:
+        return "file"
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
@@ -135,7 +149,7 @@ def _print(facts: dict[str, Any], console: Console) -> None:
             console.print()
         console.print(paragraph)
     _heading(console, "Parameters, with the values used here")
-    console.print(_grid([[p["flag"], str(p["value"]), _explained(p)] for p in facts["parameters"]]))
+    console.print(_grid([[p["flag"], _value(p), _explained(p)] for p in facts["parameters"]]))
     _heading(console, "Sizes")
     console.print(_grid(_sizes(facts)))
     _heading(console, f"Example (seed {facts['example']['seed']})")
@@ -162,6 +176,11 @@ def _grid(rows: list[list[str]]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _value(parameter: dict[str, Any]) -> str:
+    value = parameter["value"]
+    return "none" if value is None else printable_line(str(value))
 
 
 def _explained(parameter: dict[str, Any]) -> str:
@@ -192,8 +211,8 @@ def _in_words(space: dict[str, Any]) -> str:
 
 
 def _drawn_lines(example: dict[str, Any], width: int) -> list[str]:
-    text, answer = (_cut(wrapped(part, width)) for part in (example["text"], f"→ {example['answer']}"))
-    return [*text, *answer]
+    parts = (printable(example["text"]), printable(f"→ {example['answer']}"))
+    return [line for part in parts for line in _cut(wrapped(part, width))]
 
 
 def _cut(lines: list[str]) -> list[str]:

@@ -81,7 +81,7 @@ def write_json_stream(file: TextIO, head: dict[str, Any], key: str, items: Itera
 
 
 def paragraphs(text: str) -> list[str]:
-    """Paragraphs and list items, each with its lines joined to wrap anew; indented blocks stay as they are."""
+    """Paragraphs and list items, each with its lines joined to wrap anew; indented blocks stay."""
     parts = re.split(r"\n(?:[ \t]*\n)+|\n(?=- )", text.strip("\n"))
     return [part if part.startswith(" ") else " ".join(part.split()) for part in parts if part.strip()]
 

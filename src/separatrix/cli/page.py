@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 import separatrix
 from separatrix.cli.flags import AsJson
-from separatrix.cli.output import write_json
+from separatrix.cli.output import printable_line, write_json
 
 __all__ = ["atlas"]
 
@@ -26,4 +26,4 @@ def atlas(
     if json:
         write_json({"path": str(path)})
     else:
-        print(path)
+        print(printable_line(str(path)))

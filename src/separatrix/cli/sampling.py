@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from separatrix.cli.flags import AsJson, Whole
-from separatrix.cli.output import json_line, note, stdout_console, wrapped, write_json_stream
+from separatrix.cli.output import (
+    json_line,
+    note,
+    printable,
+    printable_line,
+    stdout_console,
+    wrapped,
+    write_json_stream,
+)
 from separatrix.errors import InvalidInput
 from separatrix.files import written_whole
 
@@ -47,7 +55,7 @@ def sample(
         write_json_stream(sys.stdout, head, "examples", examples)
     elif out is not None:
         note(f"Wrote {count:,} example{'s' if count > 1 else ''} of {task.name}.")
-        print(out)
+        print(printable_line(str(out)))
     else:
         width = stdout_console().width
         for chunk in drawn(task, count=count, seed=seed):
@@ -78,8 +86,8 @@ def parameters_of(task: Task) -> dict[str, Any]:
 
 def readable(examples: Sequence[dict[str, Any]], width: int) -> list[str]:
     """Examples as lines, `text → answer`; where one would not fit, the answers stand below the texts."""
-    texts = [example["text"] for example in examples]
-    answers = [f"→ {example['answer']}" for example in examples]
+    texts = [printable(example["text"]) for example in examples]
+    answers = [printable(f"→ {example['answer']}") for example in examples]
     column = max(map(len, texts))
     if column + 2 + max(map(len, answers)) <= width and not any("\n" in text for text in texts):
         return [f"{text:<{column}}  {answer}" for text, answer in zip(texts, answers, strict=True)]

@@ -1,4 +1,4 @@
-"""Number systems: S's and W's p-bit fixed point and IEEE floats, one interface for programs that run in any.
+"""Arithmetic as a value: the fixed-point numbers of S and of W, and IEEE floats, behind one interface.
 
     system = FixedDown(n=1024, k=2)
     weights = system.softmax(system.encode(logits))

@@ -1,4 +1,4 @@
-"""What is to be computed: one file a problem, each exactly as its paper states it.
+"""The problems themselves. Each has a file to itself and says exactly what its paper says.
 
 `task("index-lookup", n=64)` makes one; `TASKS` lists them all.
 """
