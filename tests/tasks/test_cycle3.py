@@ -218,7 +218,7 @@ def test_bad_text(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (torch.zeros(3, 4), "cycle3 needs an adjacency matrix of 3 rows and columns; got shape (3, 4)."),
+        (torch.zeros(3, 4), "An input of cycle3 is float32 of shape (3, 3); got float32 of shape (3, 4)."),
         (torch.full((3, 3), 0.5), "cycle3 needs entries 0 or 1; got 0.5."),
         (torch.full((3, 3), math.nan), "cycle3 needs entries 0 or 1; got nan."),
         (

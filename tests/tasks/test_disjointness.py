@@ -59,6 +59,10 @@ def test_partitions_separate_the_two_sets_place_by_place() -> None:
     [
         ({"n": 7}, "disjointness needs an even n ≥ 2; got n=7. Try 8."),
         ({"n": -4}, "disjointness needs an even n ≥ 2; got n=-4. Try 2."),
+        (
+            {"n": 10**26 + 1},
+            f"disjointness needs an even n ≥ 2; got n={10**26 + 1}. Try {1 << 20}.",
+        ),
         ({"n": 1 << 60}, f"disjointness takes n up to 2^20; got n={1 << 60}. Try 400."),
     ],
 )
@@ -83,8 +87,10 @@ def test_bad_text(text: str, message: str) -> None:
 
 
 def test_check_names_a_row_that_is_no_input() -> None:
-    with pytest.raises(InvalidInput, match=r"A disjointness input is 2 bits; got \[0, 2\]\."):
+    with pytest.raises(InvalidInput, match=r"Tokens of disjointness run from 0 to 1; got 2\."):
         Disjointness(n=2).check(torch.tensor([0, 2]))
+    with pytest.raises(InvalidInput, match=r"An input of disjointness is int64 of shape \(2,\); got int64"):
+        Disjointness(n=2).check(torch.tensor([0]))
 
 
 @given(text=st.text(max_size=6) | st.text("01 ²", min_size=3, max_size=6))

@@ -191,11 +191,16 @@ def test_the_split_is_between_paragraphs_and_question() -> None:
         DistractorQA(n=3, people=4, towns=2, facts=3, shots=1),
         DistractorQA(n=4, file=SMALL, order="gold-last"),
     ):
-        alice = quiz.partitions()["prefix/suffix"].alice
-        held = text_of(quiz.decode(torch.tensor([0]))[0][list(alice)].tolist())
+        split = quiz.partitions()["prefix/suffix"]
+        row = quiz.decode(torch.tensor([0]))[0]
+        held, asked, written = (
+            text_of(row[list(places)].tolist()) for places in (split.alice, split.bob, split.written)
+        )
         assert held.startswith(quiz.preamble)
         assert held.endswith(".\n")
         assert held.removeprefix(quiz.preamble).count("\n") == quiz.n
+        assert re.fullmatch(rf"Question: [^\n]*\?\n{quiz.cue}", asked)
+        assert written == quiz.continuation(held + asked)
 
 
 def test_the_longest_text_fits_exactly() -> None:

@@ -248,6 +248,7 @@ def test_packed_digits_are_uniform_and_independent(base: int) -> None:
     [
         ({"n": 7}, "Dyck needs an even length n ≥ 2; got n=7. Try 8."),
         ({"n": 0}, "Dyck needs an even length n ≥ 2; got n=0. Try 2."),
+        ({"n": 10**26 + 1}, f"Dyck needs an even length n ≥ 2; got n={10**26 + 1}. Try {1 << 20}."),
         ({"n": -5}, "Dyck needs an even length n ≥ 2; got n=-5. Try 2."),
         ({"n": 1 << 60}, f"Dyck takes lengths up to 2^20; got n={1 << 60}. Try 400."),
         ({"n": 4, "types": 0}, "Dyck needs 1 to 8 types of brackets; got types=0. Try 2."),
@@ -276,8 +277,10 @@ def test_bad_text(text: str, message: str) -> None:
 
 
 def test_check_names_a_row_that_is_no_input() -> None:
-    with pytest.raises(InvalidInput, match=r"A dyck input is 4 numbers from 0 to 3; got \[0, 1, 2, 4\]\."):
+    with pytest.raises(InvalidInput, match=r"Tokens of dyck run from 0 to 3; got 4\."):
         Dyck(n=4).check(torch.tensor([0, 1, 2, 4]))
+    with pytest.raises(InvalidInput, match=r"An input of dyck is int64 of shape \(4,\); got int64 of shape"):
+        Dyck(n=4).check(torch.tensor([0, 1]))
 
 
 @given(text=st.text(max_size=8) | st.text("()[]{} ", min_size=3, max_size=7))

@@ -174,6 +174,7 @@ def test_numbers_beyond_int64_are_not_needed_to_decode() -> None:
     [
         ({"n": 7}, "equality needs an even n ≥ 2; got n=7. Try 8."),
         ({"n": 0}, "equality needs an even n ≥ 2; got n=0. Try 2."),
+        ({"n": 10**26 + 1}, f"equality needs an even n ≥ 2; got n={10**26 + 1}. Try {1 << 18}."),
         ({"n": 1 << 60}, f"equality takes n up to 2^18; got n={1 << 60}. Try 400."),
         (
             {"n": 4, "alphabet": -1},

@@ -10,6 +10,7 @@ from separatrix.errors import InvalidInput
 from separatrix.tasks import Task, task
 from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.testing import TaskConformance
+from tests.tasks.laws import follow
 
 
 class TestIndexLookup(TaskConformance):
@@ -28,16 +29,18 @@ class TestIndexLookup(TaskConformance):
         return dict.fromkeys(range(task.alphabet), 1 / task.alphabet)
 
 
-def test_lengths_are_uniform_from_ten_to_n() -> None:
-    lengths = IndexLookup(n=14).sample(4000, seed=1).lengths - 1
-    assert sorted(set(lengths.tolist())) == [10, 11, 12, 13, 14]
-    assert set((IndexLookup(n=14).full_length().sample(50, seed=1).lengths - 1).tolist()) == {14}
+def test_lengths_are_uniform_from_ten_to_n_and_indices_up_to_each() -> None:
+    batch = IndexLookup(n=12, alphabet=2).sample(12_000, seed=1)
+    count = batch.lengths - 1
+    index = batch.inputs.gather(1, count.unsqueeze(1)).squeeze(1) - 1
+    law = {(k, place): 1 / (3 * k) for k in (10, 11, 12) for place in range(1, k + 1)}
+    assert follow(zip(count.tolist(), index.tolist(), strict=True), law)
 
 
-def test_the_index_is_uniform_over_the_symbols_present() -> None:
-    lookup = IndexLookup(n=2, alphabet=2, lengths="full")
-    index = lookup.sample(4000, seed=1).inputs[:, 2]
-    assert abs((index == 2).double().mean().item() - 0.5) < 0.04
+def test_at_full_length_the_index_is_uniform() -> None:
+    batch = IndexLookup(n=12, alphabet=2).full_length().sample(6000, seed=1)
+    assert set(batch.lengths.tolist()) == {13}
+    assert follow((batch.inputs[:, 12] - 1).tolist(), dict.fromkeys(range(1, 13), 1 / 12))
 
 
 @pytest.mark.parametrize(

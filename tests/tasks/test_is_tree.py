@@ -15,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidInput
+from separatrix.randomness import Draws
 from separatrix.tasks import Task, task
 from separatrix.tasks.is_tree import IsTree
+from separatrix.tasks.random_graphs import hub_graph
 from separatrix.tasks.retrieval_trace import contract, expand
 from separatrix.testing import TaskConformance
+from tests.tasks.laws import follow
 
 Edge = tuple[int, int]
 
@@ -87,6 +90,51 @@ class SearchRun:
         return "YES" if popped == n else "NO"
 
 
+class ShortRun:
+    """Algorithm 2 with a real stack and a table of parents, its searches written in short."""
+
+    def __init__(self, prompt: list[str], edges: list[Edge], n: int) -> None:
+        self.tokens = [*prompt, "0", "1"]
+        self.returned: set[int] = set()
+        self.verdict = self._walk(edges, n)
+
+    def search(self, *query: int, found: int | None) -> None:
+        self.tokens += ["<StartSearch>", *map(str, query), "<EndSearch>"]
+        self.returned.add(len(self.tokens))
+        self.tokens.append("FAILED" if found is None else str(found))
+
+    def _walk(self, edges: list[Edge], n: int) -> str:
+        def beside(v: int, after: int) -> int | None:
+            """Where the edge at v that follows the one to `after` leads; 0 asks for the first."""
+            ends = [b if a == v else a for a, b in edges if v in (a, b)]
+            later = ends if after == 0 else ends[ends.index(after) + 1 :]
+            return later[0] if later else None
+
+        stack, parents, previous, popped = [1], {1: 0}, 0, 0
+        while stack:
+            v = stack[-1]
+            self.tokens.append(str(v))
+            self.search(v, found=parents[v])
+            after = 0 if previous == parents[v] else previous
+            u = beside(v, after)
+            self.search(after, v, found=u)
+            if u == parents[v]:
+                u = beside(v, parents[v])
+                self.search(parents[v], v, found=u)
+            if u is None:
+                previous = stack.pop()
+                popped += 1
+                continue
+            self.search(u, found=parents.get(u))
+            if u in parents:
+                return "NO"
+            self.tokens += [str(v), str(u)]
+            parents[u] = v
+            stack.append(u)
+            previous = v
+        return "YES" if popped == n else "NO"
+
+
 def graph_of(task: IsTree, row: list[int]) -> tuple[list[str], list[Edge]]:
     prompt = [task.vocabulary.word(token) for token in row[: 3 * task.n - 2]]
     return prompt, [(int(a), int(b)) for a, b in zip(prompt[1::3], prompt[3::3], strict=True)]
@@ -102,13 +150,9 @@ def whole_text(task: IsTree, row: list[int]) -> tuple[list[str], set[int]]:
         return [*prompt, verdict], set()
     if task.form == "cot":
         return [*prompt, *map(str, plain_tour(edges)), verdict], set()
-    run = SearchRun(prompt, task.n)
+    run = SearchRun(prompt, task.n) if task.trace == "full" else ShortRun(prompt, edges, task.n)
     assert run.verdict == verdict
-    if task.trace == "full":
-        return [*run.tokens, verdict], run.returned
-    short = [*prompt, *contract(run.tokens[len(prompt) :])]
-    returned = {place + 1 for place, token in enumerate(short) if token == "<EndSearch>"}
-    return [*short, verdict], returned
+    return [*run.tokens, verdict], run.returned
 
 
 class TestIsTree(TaskConformance):
@@ -193,12 +237,47 @@ def test_uniform_trees_are_uniform_and_so_are_the_others() -> None:
     assert all(abs(count - 2000) < 220 for count in others.values())
 
 
-def test_edges_come_in_uniform_order() -> None:
-    """In a hub graph the bridge is drawn last; it must not stand last."""
-    is_tree = IsTree(n=4)
-    last = Counter(graph_of(is_tree, row)[1][-1] for row in is_tree.sample(6000, seed=3).inputs.tolist())
-    assert len(last) == 6
-    assert all(abs(count - 1000) < 150 for count in last.values())
+@pytest.mark.parametrize(("graphs", "trees"), [("hub", 12), ("uniform", 16)])
+def test_graphs_of_four_vertices_come_in_every_order(graphs: Any, trees: int) -> None:
+    """Half are trees (paths, or any), half triangles; each graph has its share and so has each order."""
+    is_tree = IsTree(n=4, graphs=graphs)
+    law = {}
+    for listed in itertools.permutations(itertools.combinations(range(1, 5), 2), 3):
+        degrees = Counter(itertools.chain(*listed))
+        if len(degrees) == 3:
+            law[listed] = 1 / 2 / 4 / 6
+        elif graphs == "uniform" or max(degrees.values()) == 2:
+            law[listed] = 1 / 2 / trees / 6
+    assert len(law) == 6 * (trees + 4)
+    rows = is_tree.sample(12_000, seed=3).inputs.tolist()
+    assert follow((tuple(graph_of(is_tree, row)[1]) for row in rows), law)
+
+
+def test_the_coins_of_a_hub_graph_are_fair_and_so_is_the_place_of_the_bridge() -> None:
+    """Who joins the hub of the first, and which two are joined: all 8 · 3 cases are equally likely."""
+    cases = []
+    for *spokes, (left, right) in hub_graph(Draws(seed=6, stream="law", batch=6000), 6).tolist():
+        joined, hubs = zip(*spokes, strict=True)
+        assert joined.index(right) == joined.index(left) + 1
+        assert len(set(joined)) == 4
+        assert not set(joined) & set(hubs)
+        cases.append((*(hub == hubs[0] for hub in hubs[1:]), joined.index(left)))
+    assert follow(
+        cases, dict.fromkeys(itertools.product((False, True), (False, True), (False, True), range(3)), 1)
+    )
+
+
+def test_degrees_of_hub_graphs_are_binomial() -> None:
+    """Four vertices join one of two hubs by fair coins, and two of them each other."""
+    law: Counter[tuple[int, ...]] = Counter()
+    for coins in itertools.product((0, 1), repeat=4):
+        law[tuple(sorted((coins.count(0), coins.count(1), 1, 1, 2, 2)))] += 1
+    is_tree = IsTree(n=6)
+    degrees = []
+    for row in is_tree.sample(4000, seed=7).inputs.tolist():
+        ends = list(itertools.chain(*graph_of(is_tree, row)[1]))
+        degrees.append(tuple(sorted(map(ends.count, range(1, 7)))))
+    assert follow(degrees, law)
 
 
 @settings(max_examples=30, deadline=None)

@@ -122,9 +122,14 @@ def test_bad_text(text: str, message: str) -> None:
 
 def test_rows_that_are_no_inputs() -> None:
     match = Match2(n=3, modulus=4)
-    for row in ([0, 1, 4], [0, -1, 2], [0, 1]):
-        with pytest.raises(InvalidInput, match="match2 needs 3 numbers from 0 to 3; got"):
+    for row, message in (
+        ([0, 1, 4], "Tokens of match2 run from 0 to 3; got 4."),
+        ([0, -1, 2], "Tokens of match2 run from 0 to 3; got -1."),
+        ([0, 1], "An input of match2 is int64 of shape (3,); got int64 of shape (2,)."),
+    ):
+        with pytest.raises(InvalidInput) as caught:
             match.check(torch.tensor(row))
+        assert str(caught.value) == message
 
 
 @given(st.text(max_size=30) | st.lists(st.integers(-1, 10), max_size=4).map(lambda z: " ".join(map(str, z))))

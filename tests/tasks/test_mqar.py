@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from separatrix.errors import InvalidInput
 from separatrix.tasks import Task, task
 from separatrix.tasks.mqar import MultiQueryRecall
 from separatrix.testing import TaskConformance
+from tests.tasks.laws import follow
 
 
 class TestMultiQueryRecall(TaskConformance):
@@ -68,6 +70,12 @@ def test_keys_labels_and_order_are_uniform() -> None:
     seen = Counter(map(tuple, recall.sample(count, seed=5).inputs.tolist()))
     assert len(seen) == recall.domain_size() == 108
     assert all(abs(share - count / 108) < 5 * (count / 108) ** 0.5 for share in seen.values())
+
+
+def test_every_order_of_the_queries_is_equally_likely() -> None:
+    rows = MultiQueryRecall(n=8, vocabulary_size=10).sample(6000, seed=5).inputs.tolist()
+    orders = [tuple(row[:8:2].index(query) for query in row[8::2]) for row in rows]
+    assert follow(orders, dict.fromkeys(itertools.permutations(range(4)), 1))
 
 
 def test_large_numbers_decode() -> None:

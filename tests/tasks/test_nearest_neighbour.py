@@ -289,7 +289,7 @@ def test_bad_rows() -> None:
         message = f"Position {place} holds neither a point with coordinates ±0.5, nor a label as a single 1"
         with pytest.raises(InvalidInput, match=message):
             nearest.check(wrong)
-    with pytest.raises(InvalidInput, match=r"An input has shape \(5, 6\); got \(3, 6\)."):
+    with pytest.raises(InvalidInput, match=r"is float32 of shape \(5, 6\); got float32 of shape \(3, 6\)\."):
         nearest.check(row[:3])
     gap = torch.zeros_like(row)
     gap[2:] = row[:3]

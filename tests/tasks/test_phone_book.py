@@ -71,9 +71,14 @@ def test_the_stock_has_no_name_twice() -> None:
 
 def test_the_split_is_between_book_and_question() -> None:
     book = PhoneBook(n=2, digits=3, names=5)
-    alice = book.partitions()["prefix/suffix"].alice
+    split = book.partitions()["prefix/suffix"]
     row = book.decode(torch.tensor([0]))[0]
-    assert text_of(row[list(alice)].tolist()) == f"Phone book:\n{person(0)}: 000\n{person(1)}: 000\n"
+    listed, asked, written = (
+        text_of(row[list(places)].tolist()) for places in (split.alice, split.bob, split.written)
+    )
+    assert listed == f"Phone book:\n{person(0)}: 000\n{person(1)}: 000\n"
+    assert asked == f"Question: What is the number of {person(0)}?\nAnswer:"
+    assert written == " 000"
 
 
 def test_the_longest_text_fits_exactly() -> None:
@@ -171,8 +176,8 @@ def test_bad_rows() -> None:
     row = book.decode(torch.tensor([3]))[0]
     assert book.render(row).endswith("Answer: 3")
     for place, token, message in (
-        (0, 256, "A row holds bytes from 0 to 255 and then padding only."),
-        (0, 999, "A row holds bytes from 0 to 255 and then padding only."),
+        (0, 256, "Padding stands only at the end of an input of phone-book; got it at 0."),
+        (0, 999, "Tokens of phone-book run from 0 to 256; got 999."),
         (2, 255, "A row must be valid UTF-8; byte 3 is not."),
     ):
         bad = row.clone()

@@ -295,7 +295,7 @@ def test_bad_text(text: str, message: str) -> None:
 
 
 def test_check_names_a_row_that_is_no_input() -> None:
-    with pytest.raises(InvalidInput, match=r"A sparse-threshold input is 2 bits; got \[0, 2\]\."):
+    with pytest.raises(InvalidInput, match=r"Tokens of sparse-threshold run from 0 to 1; got 2\."):
         SparseThreshold(n=2).check(torch.tensor([0, 2]))
 
 

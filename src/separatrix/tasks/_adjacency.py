@@ -33,7 +33,7 @@ _LONGEST_TEXT = 1 << 24
 def require_density(name: str, density: float) -> None:
     """Refuse what is neither 0, for automatic, nor a probability that 32 bits can tell from 0 and 1."""
     require(
-        isinstance(density, int | float) and (density == 0 or 2**-32 <= density <= 1 - 2**-32),
+        density == 0 or 2**-32 <= density <= 1 - 2**-32,
         f"{name} needs a density between 0 and 1, or 0 for an automatic one; got density={density}. Try 0.2.",
     )
 
@@ -88,10 +88,8 @@ def decode_graph(numbers: Int[Tensor, "batch"], n: int, *, directed: bool) -> Fl
     return matrix
 
 
-def check_graph(name: str, matrix: Float[Tensor, "n n"], n: int, *, directed: bool) -> None:
+def check_graph(name: str, matrix: Float[Tensor, "n n"], *, directed: bool) -> None:
     """Refuse a matrix that is no adjacency matrix of a graph without loops."""
-    shape = tuple(matrix.shape)
-    require(shape == (n, n), f"{name} needs an adjacency matrix of {n} rows and columns; got shape {shape}.")
     require(
         bool(((matrix == 0) | (matrix == 1)).all()),
         f"{name} needs entries 0 or 1; got {_first(matrix, (matrix != 0) & (matrix != 1))}.",

@@ -52,6 +52,7 @@ class FileQuestions(Source):
         self.prompt_pieces = n + 1
         self.pieces = Pieces(texts, width=self.longest)
         self.cut = sum(self.pieces.sizes[:n])
+        self.prompt = self.cut + self.pieces.sizes[self._counts[0]]
         self._tables: dict[torch.device, tuple[Tensor, Tensor]] = {}
 
     def draw(self, draws: Draws) -> Int[Tensor, "batch piece"]:

@@ -37,6 +37,7 @@ class OwnQuestions(Source):
         paragraphs = stories.longest_paragraphs(self._persons, self._places)
         self.longest = paragraphs + stories.longest_question + self.longest_continuation
         self.cut = stories.first_paragraphs(self._persons, self._places)
+        self.prompt = self.cut + stories.first_question
         self.pieces = Pieces(stories.texts, width=self.longest)
 
     def draw(self, draws: Draws) -> Int[Tensor, "batch piece"]:

@@ -28,6 +28,8 @@ class Source(ABC):
     """The most bytes of what follows a prompt."""
     cut: int
     """The bytes of the paragraphs in the example that stands for the split between book and question."""
+    prompt: int
+    """The bytes of that example's prompt: the paragraphs, the question and the cue."""
 
     @abstractmethod
     def draw(self, draws: Draws) -> Int[Tensor, "batch piece"]:

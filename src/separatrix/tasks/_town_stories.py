@@ -93,6 +93,11 @@ class Stories:
         return about_people + sum(self.sizes["town"][:places]) + places * (firsts["river"] + firsts["day"])
 
     @property
+    def first_question(self) -> int:
+        """The bytes of the first question about the first person, with its cue."""
+        return self.sizes["ask"][0] + self.sizes["who"][0]
+
+    @property
     def longest_question(self) -> int:
         """The most bytes of a question and its cue."""
         return self._most("ask", "who")

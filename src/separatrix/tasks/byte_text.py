@@ -200,10 +200,6 @@ def shorten(text: str) -> str:
 
 def _text(row: list[int]) -> str:
     size = row.index(PAD) if PAD in row else len(row)
-    require(
-        all(token == PAD for token in row[size:]) and all(0 <= token < PAD for token in row[:size]),
-        "A row holds bytes from 0 to 255 and then padding only.",
-    )
     try:
         return bytes(row[:size]).decode()
     except UnicodeDecodeError as error:

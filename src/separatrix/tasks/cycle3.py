@@ -110,7 +110,7 @@ class Cycle3(Task):
 
     def check_content(self, row: Float[Tensor, "pos n"]) -> None:
         """Zeros and ones, no loops."""
-        check_graph(self.name, row, self.n, directed=True)
+        check_graph(self.name, row, directed=True)
 
     def domain_size(self) -> int:
         """2^(n(n−1)) graphs."""

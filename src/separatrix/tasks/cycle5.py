@@ -124,7 +124,7 @@ class Cycle5(Task):
 
     def check_content(self, row: Float[Tensor, "pos n"]) -> None:
         """Zeros and ones, symmetric, no loops."""
-        check_graph(self.name, row, self.n, directed=False)
+        check_graph(self.name, row, directed=False)
 
     def domain_size(self) -> int:
         """2^(n(n−1)/2) graphs."""

@@ -50,7 +50,8 @@ class Disjointness(TokenTask):
         """Sizes within reach, and fitting each other."""
         require(
             self.n >= 2 and self.n % 2 == 0,
-            f"disjointness needs an even n ≥ 2; got n={self.n}. Try {max(self.n + self.n % 2, 2)}.",
+            f"disjointness needs an even n ≥ 2; got n={self.n}. "
+            f"Try {min(max(self.n + self.n % 2, 2), 1 << 20)}.",
         )
         require(self.n <= 1 << 20, f"disjointness takes n up to 2^20; got n={self.n}. Try 400.")
 
@@ -87,12 +88,7 @@ class Disjointness(TokenTask):
         return self._labels((first & second).amax(1) == 1)
 
     def check_content(self, row: Int[Tensor, "pos"]) -> None:
-        """n bits, in any order."""
-        tokens = row.tolist()
-        require(
-            len(tokens) == self.n and all(token in (0, 1) for token in tokens),
-            f"A disjointness input is {self.n} bits; got {str(tokens)[:60]}.",
-        )
+        """Bits stand in any order."""
 
     def domain_size(self) -> int:
         """2^n pairs of sets."""

@@ -98,7 +98,14 @@ class DistractorQA(ByteTask):
         """Sizes within reach, and fitting each other."""
         if isinstance(self.file, (str, os.PathLike)):
             object.__setattr__(self, "file", Path(self.file))
-        self._require_choices()
+        require(
+            self.file is None or isinstance(self.file, Path),
+            f"distractor-qa needs a path for file; got {self.file!r}.",
+        )
+        require(
+            0 <= self.shots <= len(_WORKED),
+            f"distractor-qa has {len(_WORKED)} worked examples; got shots={self.shots}. Try {len(_WORKED)}.",
+        )
         for key, most in (("people", MOST_PEOPLE), ("towns", MOST_TOWNS), ("facts", len(DAYS))):
             given = getattr(self, key)
             require(
@@ -132,19 +139,6 @@ class DistractorQA(ByteTask):
         )
         # Reads the file now, so that what is wrong with it is said here.
         assert self._source.longest > 0
-
-    def _require_choices(self) -> None:
-        for key, known in (("order", ("random", "gold-last")), ("form", ("cot", "direct"))):
-            given = getattr(self, key)
-            require(given in known, f"distractor-qa knows {key} as {' or '.join(known)}; got {given!r}.")
-        require(
-            0 <= self.shots <= len(_WORKED),
-            f"distractor-qa has {len(_WORKED)} worked examples; got shots={self.shots}. Try {len(_WORKED)}.",
-        )
-        require(
-            self.file is None or isinstance(self.file, Path),
-            f"distractor-qa needs a path for file; got {self.file!r}.",
-        )
 
     def gold_only(self) -> DistractorQA:
         """The same examples with the two gold paragraphs alone."""
@@ -196,9 +190,10 @@ class DistractorQA(ByteTask):
         return self._write(self._source.decode(numbers)).inputs
 
     def partitions(self) -> Mapping[str, Partition]:
-        """Alice holds the paragraphs, Bob the question, where the paragraphs are the first of the stock."""
-        cut = len(self.preamble.encode()) + self._source.cut
-        return {"prefix/suffix": Partition.prefix(self.length, cut)}
+        """Alice holds the paragraphs, Bob the question, where these are the first of the stock."""
+        before = len(self.preamble.encode())
+        cut, given = before + self._source.cut, before + self._source.prompt
+        return {"prefix/suffix": Partition.prefix(self.length, cut, given=given)}
 
     @cached_property
     def _source(self) -> Source:

@@ -66,7 +66,8 @@ class Dyck(TokenTask):
         most = len(BRACKETS) // 2
         require(
             self.n >= 2 and self.n % 2 == 0,
-            f"Dyck needs an even length n ≥ 2; got n={self.n}. Try {max(self.n + self.n % 2, 2)}.",
+            f"Dyck needs an even length n ≥ 2; got n={self.n}. "
+            f"Try {min(max(self.n + self.n % 2, 2), 1 << 20)}.",
         )
         require(self.n <= 1 << 20, f"Dyck takes lengths up to 2^20; got n={self.n}. Try 400.")
         require(
@@ -120,12 +121,7 @@ class Dyck(TokenTask):
         return self._labels(in_bounded_dyck(inputs, depth=self.depth))
 
     def check_content(self, row: Int[Tensor, "pos"]) -> None:
-        """n brackets of the known types, in any order."""
-        tokens = row.tolist()
-        require(
-            len(tokens) == self.n and all(0 <= token < 2 * self.types for token in tokens),
-            f"A dyck input is {self.n} numbers from 0 to {2 * self.types - 1}; got {str(tokens)[:60]}.",
-        )
+        """Brackets stand in any order."""
 
     def domain_size(self) -> int:
         """(2·types)^n strings, members or not."""

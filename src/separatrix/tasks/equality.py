@@ -72,7 +72,7 @@ class Equality(TokenTask):
         """Sizes within reach, and fitting each other."""
         require(
             self.n >= 2 and self.n % 2 == 0,
-            f"equality needs an even n ≥ 2; got n={self.n}. Try {max(self.n + self.n % 2, 2)}.",
+            f"equality needs an even n ≥ 2; got n={self.n}. Try {min(max(self.n + self.n % 2, 2), 1 << 18)}.",
         )
         require(self.n <= 1 << 18, f"equality takes n up to 2^18; got n={self.n}. Try 400.")
         require(

@@ -177,12 +177,10 @@ class IsTree(ChainTask):
         return self._write(pairs[ordered]).inputs
 
     def partitions(self) -> Mapping[str, Partition]:
-        """Alice holds all edges but the last, Bob the last one (W-4.7, by reduction from INDEX)."""
-        return (
-            {"prefix/suffix": Partition.prefix(self.length, max(1, self.prompt - 3))}
-            if self.length > 1
-            else {}
-        )
+        """Alice holds all edges but the last, Bob that one (W-4.7, from INDEX); the chain is the model's."""
+        if self.n < 2:
+            return {}
+        return {"prefix/suffix": Partition.prefix(self.length, self.prompt - 3, given=self.prompt)}
 
     def render_target(self, target: Int[Tensor, ""]) -> str:
         """The word that is to be written."""

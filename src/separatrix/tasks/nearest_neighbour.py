@@ -83,7 +83,7 @@ class NearestNeighbour(Task):
             f"got n={self.n}. Try {most}.",
         )
         require(
-            isinstance(self.margin, int | float) and 0 < self.margin <= 2,
+            0 < self.margin <= 2,
             f"nearest-neighbour needs 0 < margin ≤ 2, since inner products lie between -1 and 1; "
             f"got margin={self.margin}. Try 0.25.",
         )
@@ -304,10 +304,6 @@ class NearestNeighbour(Task):
 
     def _words(self, row: Float[Tensor, "pos width"]) -> list[str]:
         """What stands at each position up to the padding, an empty word for nothing."""
-        require(
-            tuple(row.shape) == (self.length, self.input_space.width),
-            f"An input has shape {(self.length, self.input_space.width)}; got {tuple(row.shape)}.",
-        )
         scale, words = self._scale, []
         for place, numbers in enumerate(row.tolist()):
             point, label = numbers[: self.dimension], numbers[self.dimension :]

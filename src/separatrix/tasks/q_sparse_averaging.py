@@ -128,11 +128,6 @@ class QSparseAveraging(Task):
 
     def check_content(self, row: Float[Tensor, "pos width"]) -> None:
         """Values on the grid, then increasing members, then zeros."""
-        shape = tuple(row.shape)
-        require(
-            shape == (self.n, self.d + self.q),
-            f"q-sparse-averaging needs {self.n} rows of {self.d} + {self.q} numbers; got shape {shape}.",
-        )
         for place, numbers in enumerate(row.tolist(), start=1):
             for coordinate in numbers[: self.d]:
                 require(self._on_grid(coordinate), self._off_grid(_decimal(coordinate)))

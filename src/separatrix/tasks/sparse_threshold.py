@@ -196,12 +196,7 @@ class SparseThreshold(TokenTask):
         return labels_at(last, self._value(inputs).long(), length=self.n)
 
     def check_content(self, row: Int[Tensor, "pos"]) -> None:
-        """n bits, in any order."""
-        tokens = row.tolist()
-        require(
-            len(tokens) == self.n and all(token in (0, 1) for token in tokens),
-            f"A sparse-threshold input is {self.n} bits; got {str(tokens)[:60]}.",
-        )
+        """Bits stand in any order."""
 
     def domain_size(self) -> int:
         """2^n bit strings."""

@@ -80,8 +80,6 @@ class Turing(ChainTask):
 
     def validate(self) -> None:
         """Sizes within reach, and fitting each other."""
-        library_machine(self.machine)
-        require(self.form in ("direct", "cot"), f"turing knows form as direct or cot; got {self.form!r}.")
         self._require_size()
         needed = self.problem.reach(self.n)
         for key, given, least in (
