@@ -50,6 +50,14 @@ def test_a_built_in_name_is_not_shadowed_before_it_is_loaded() -> None:
             pass
 
 
+def test_an_entry_is_registered_under_its_own_name() -> None:
+    with pytest.raises(InvalidInput, match="A fruit is registered under its own name 'peach'; got 'paech'"):
+
+        @fruits().register("paech")
+        class Peach:
+            name = "peach"
+
+
 def test_listing_names_imports_no_task() -> None:
     code = "import sys, separatrix.tasks as t; t.TASKS.names(); print('separatrix.tasks.dyck' in sys.modules)"
     assert (

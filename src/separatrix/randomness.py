@@ -186,7 +186,8 @@ class Draws:
         block = torch.arange(blocks, device=self.device).view(1, -1)
         zero = torch.zeros(high - low, blocks, dtype=torch.int64, device=self.device)
         purpose = site_number(self.stream, site)
-        counter = (zero + block, zero + purpose, zero + (example & _MASK), zero + (example >> 32))
+        # Joined by "or", not "+": Inductor takes a sum of ranges for an index and multiplies it in 32 bits.
+        counter = (zero | block, zero | purpose, zero | (example & _MASK), zero | (example >> 32))
         return philox4x32(counter, (self.seed & _MASK, self.seed >> 32))
 
 

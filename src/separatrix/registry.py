@@ -38,6 +38,11 @@ class Registry(Generic[Entry]):
                 raise InvalidInput(
                     f"'{name}' is a {self._kind} that comes with the package; choose another name."
                 )
+            stated = getattr(entry, "name", name)
+            if stated != name:
+                raise InvalidInput(
+                    f"A {self._kind} is registered under its own name '{stated}'; got '{name}'."
+                )
             known = self._entries.get(name)
             if known is not None and not _same_definition(known, entry):
                 raise InvalidInput(

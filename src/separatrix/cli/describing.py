@@ -148,7 +148,7 @@ def _print(facts: dict[str, Any], console: Console) -> None:
         if not paragraph.startswith("- "):
             console.print()
         console.print(paragraph)
-    _heading(console, "Parameters, with the values used here")
+    _heading(console, "Parameters, with the values used here (without --n: a small, readable choice)")
     console.print(_grid([[p["flag"], _value(p), _explained(p)] for p in facts["parameters"]]))
     _heading(console, "Sizes")
     console.print(_grid(_sizes(facts)))

@@ -59,6 +59,8 @@ def _wrong_value(argument: Argument, error: CoercionError) -> str:
     name = _shown(argument)
     came = f"got '{error.token.value}'" if error.token is not None else "another came"
     hint: Any = argument.hint
+    if type(None) in typing.get_args(hint):
+        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
     if typing.get_origin(hint) is typing.Literal:
         return f"{name} is one of {', '.join(map(str, typing.get_args(hint)))}; {came}."
     return f"{name} needs {_KINDS.get(hint, 'another kind of value')}; {came}."

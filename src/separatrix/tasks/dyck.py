@@ -48,8 +48,8 @@ class Dyck(TokenTask):
     Else a member is drawn in the same way and m of its places, m uniform in 1 … max(1, ⌊n/10⌋), are
     corrupted: each with probability ½ to another type, uniform among the others, and with probability ½
     from opening to closing or back. With one type there is only the latter. A corruption that leaves a
-    member is redone, m included, up to `redraws` times; should all fail, as they do fewer than once in 10^7
-    negatives at the worst parameters, one bracket is turned round, which leaves no member.
+    member is redone, m included, up to 6 times (12 with one type); should all fail, as they do fewer than
+    once in 10^7 negatives at the worst parameters, one bracket is turned round, which leaves no member.
     """
 
     name = "dyck"
@@ -179,8 +179,10 @@ class Dyck(TokenTask):
         # The first `count` different places among so many uniform ones; a place repeats an earlier one with
         # probability below 1/10, so the chance that there are too few is below 2^-36.
         places = draws.integers(f"places {attempt}", (most + most // 4 + 20,), self.n)
-        order = positions(places).to(members.dtype).expand_as(places)
-        first = torch.full_like(members, places.shape[1]).scatter_reduce_(1, places, order, "amin")
+        # In 32 bits: Triton has no atomic operations on narrower numbers.
+        order = positions(places).int().expand_as(places)
+        first = torch.full_like(members, places.shape[1], dtype=torch.int32)
+        first.scatter_reduce_(1, places, order, "amin")
         fresh = first.gather(1, places) == order
         used = fresh & (fresh.cumsum(1) <= count.unsqueeze(1))
         old = members.gather(1, places)
@@ -190,4 +192,4 @@ class Dyck(TokenTask):
             beyond = (old >> 1) + turn >= self.types
             swap = (turn - beyond * self.types) * 2
             change = torch.where(draws.coins(f"kinds {attempt}", places.shape[1:]), swap, change)
-        return members.scatter_add(1, places, (change * used).to(members.dtype))
+        return members.int().scatter_add_(1, places, (change * used).int()).to(members.dtype)

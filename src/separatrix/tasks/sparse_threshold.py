@@ -66,8 +66,8 @@ class SparseThreshold(TokenTask):
     the bits are uniform, so the share of ones among the labels is what it is for this function: near a half
     for a drawn one with the default threshold, close to none for a formula that hardly ever holds. With
     law "balanced" a label is drawn first, 0 or 1 with probability ½, and the example is the first of
-    `ATTEMPTS` uniform inputs to have it, or the first of all if none has. If a uniform input has label 1
-    with probability p, the example then has it with probability ½·(1 − (1 − p)^ATTEMPTS + p^ATTEMPTS).
+    16 uniform inputs to have it, or the first of all if none has. If a uniform input has label 1
+    with probability p, the example then has it with probability ½·(1 − (1 − p)^16 + p^16).
     """
 
     name = "sparse-threshold"

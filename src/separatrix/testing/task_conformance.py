@@ -141,7 +141,10 @@ class TaskConformance(ABC):
                 place = number % task.length
                 spoiled[place] = row[(place + 1) % task.length] if number % 2 else row[place] + 1
                 if _key(spoiled) not in known:
-                    assert _refuses(task, spoiled), f"{task} takes {spoiled.tolist()} for an input"
+                    assert _refuses(task, spoiled), (
+                        f"{task} takes {spoiled.tolist()} for an input that the enumeration does not list: "
+                        "either `check_content` is too lax or `domain_size` and `decode` miss it"
+                    )
             assert _refuses(task, rows[0][:-1]), f"{task} takes a row that is too short"
 
     def test_seeds_matter(self) -> None:
@@ -250,26 +253,35 @@ def _right(task: Task, found: Tensor, expected: Any) -> bool:
 
 
 def _check_shapes(task: Task, batch: Batch) -> None:
-    count = len(batch.inputs)
-    reals = isinstance(task.input_space, Reals)
-    width = (task.input_space.width,) if isinstance(task.input_space, Reals) else ()
-    out = (task.target_space.width,) if isinstance(task.target_space, Vectors) else ()
-    assert batch.inputs.shape == (count, task.length, *width), f"{task}: inputs {tuple(batch.inputs.shape)}"
-    assert batch.inputs.dtype == (torch.float32 if reals else torch.int64)
-    assert batch.targets.shape == (count, task.length, *out), f"{task}: targets {tuple(batch.targets.shape)}"
-    assert batch.mask.shape == (count, task.length)
-    assert batch.mask.dtype == torch.bool
-    assert batch.lengths.shape == (count,)
-    assert bool(((batch.lengths >= 1) & (batch.lengths <= task.length)).all())
-    assert batch.targets.dtype == (torch.int64 if isinstance(task.target_space, Classes) else torch.float32)
-    if isinstance(task.target_space, Classes):
-        assert 0 <= int(batch.targets.min()) <= int(batch.targets.max()) < task.target_space.size
-    if not isinstance(task.input_space, Reals):
-        assert 0 <= int(batch.inputs.min()) <= int(batch.inputs.max()) < task.input_space.size
+    count, space, answers = len(batch.inputs), task.input_space, task.target_space
+    width = (space.width,) if isinstance(space, Reals) else ()
+    out = (answers.width,) if isinstance(answers, Vectors) else ()
+    _is(task, "inputs", batch.inputs, (count, task.length, *width), torch.float32 if width else torch.int64)
+    _is(task, "targets", batch.targets, (count, task.length, *out), torch.float32 if out else torch.int64)
+    _is(task, "mask", batch.mask, (count, task.length), torch.bool)
+    _is(task, "lengths", batch.lengths, (count,), torch.int64)
+    short, long = int(batch.lengths.min()), int(batch.lengths.max())
+    assert 1 <= short <= long <= task.length, f"{task}: lengths run from {short} to {long}"
+    if isinstance(answers, Classes):
+        _within(task, "targets", batch.targets, answers.size)
+    if not isinstance(space, Reals):
+        _within(task, "inputs", batch.inputs, space.size)
     inside = torch.arange(task.length).unsqueeze(0) < batch.lengths.unsqueeze(1)
     assert bool((inside | ~batch.mask).all()), f"{task}: a label stands behind an example's end"
     assert bool(batch.mask.any(1).all()), f"{task}: an example has no label"
     assert not batch.targets[~batch.mask].any(), f"{task}: targets outside the mask must be zero"
+
+
+def _is(task: Task, name: str, found: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    same = tuple(found.shape) == shape and found.dtype == dtype
+    assert same, f"{task}: {name} are {found.dtype} {tuple(found.shape)}, and {dtype} {shape} was declared"
+
+
+def _within(task: Task, name: str, found: Tensor, size: int) -> None:
+    low, high = int(found.min()), int(found.max())
+    assert 0 <= low <= high < size, (
+        f"{task}: {name} run from {low} to {high} where 0 to {size - 1} was declared"
+    )
 
 
 def _refuses(task: Task, row: Tensor) -> bool:
