@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 import textwrap
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
+from separatrix.cli.output import paragraphs
 from separatrix.files import written_whole
 from separatrix.tasks import TASKS, Task
 
@@ -74,7 +74,7 @@ def _content() -> Content:
 def _task(card: TaskCard, kind: type[Task]) -> list[str]:
     assert card.example is not None, card.problem
     example = card.example
-    paragraphs = [_filled(part) for part in _paragraphs(inspect.getdoc(kind) or "")]
+    text = [_filled(part) for part in paragraphs(inspect.getdoc(kind) or "")]
     flags = " ".join(_flag(name, value) for name, value in example.changed.items())
     command = f"$ separatrix sample {card.name} {flags} --seed 0 --count {example.number + 1}"
     if example.number:
@@ -82,26 +82,14 @@ def _task(card: TaskCard, kind: type[Task]) -> list[str]:
     shown = "\n".join([command, *_cut(example.text), *_cut(f"→ {example.answer_text}")])
     return [
         f"## {card.title} (`{card.name}`, {kind.source})",
-        *paragraphs,
+        *text,
         _parameters(kind),
         f"```text\n{shown}\n```",
     ]
 
 
-def _paragraphs(text: str) -> list[str]:
-    """Blocks of the text with their lines joined; the items of a list stay together, a line each."""
-    return [
-        "\n".join(" ".join(item.split()) for item in re.split(r"\n(?=- )", block))
-        for block in text.split("\n\n")
-        if block.strip()
-    ]
-
-
 def _filled(block: str) -> str:
-    lines = block.split("\n")
-    return "\n".join(
-        textwrap.fill(line, _WIDTH, subsequent_indent="  " if line.startswith("- ") else "") for line in lines
-    )
+    return textwrap.fill(block, _WIDTH, subsequent_indent="  " if block.startswith("- ") else "")
 
 
 def _flag(name: str, value: object) -> str:
