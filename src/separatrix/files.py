@@ -7,12 +7,13 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from separatrix.errors import InvalidFile
 
-__all__ = ["written_whole"]
+__all__ = ["replace_file", "written_whole"]
 
 _SYSTEM: Final = (Path("/dev"), Path("/proc"))
 _MOST_LINKS: Final = 40
@@ -20,7 +21,7 @@ _EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[TextIO]:
+def written_whole(path: Path) -> Iterator[TextIOWrapper]:
     """A UTF-8 text file to write to; it takes its place under `path` only when the block ends well.
 
     Until then readers see what was there before, and whatever goes wrong leaves that as it was. Only an
@@ -44,6 +45,12 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """A file with exactly these bytes, under the same promises as `written_whole`."""
+    with written_whole(path) as file:
+        file.buffer.write(content)
 
 
 def _destination(path: Path) -> Path:
@@ -79,7 +86,7 @@ def _refuse_system(path: Path, step: Path) -> None:
             raise InvalidFile(f"'{path}' leads into {system}, which is no place for files; name another.")
 
 
-def _created(part: Path, mode: int | None) -> TextIO:
+def _created(part: Path, mode: int | None) -> TextIOWrapper:
     """A new file with this mode, never wider on the way there; without one, with what the umask leaves."""
 
     def opener(name: str, flags: int) -> int:

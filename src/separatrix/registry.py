@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from separatrix.errors import InvalidInput, UnknownName
 
 __all__ = ["Registry", "unknown_name"]
 
 Entry = TypeVar("Entry")
+_LONGEST_SHOWN: Final = 60
 
 
 class Registry(Generic[Entry]):
@@ -77,8 +78,10 @@ class Registry(Generic[Entry]):
 def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> UnknownName:
     """The error for a name nobody knows: the near matches first, then the whole list."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+    shown = shown if shown.isprintable() else repr(shown)[1:-1]
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    return UnknownName(f"There is no {kind} '{name}'.{meant} Known: {', '.join(known)}.")
+    return UnknownName(f"There is no {kind} '{shown}'.{meant} Known: {', '.join(known)}.")
 
 
 def _same_definition(first: object, second: object) -> bool:

@@ -61,6 +61,85 @@ class TestDyck(TaskConformance):
         return {0: 0.5, 1: 0.5}
 
 
+class TestNextCharacters(TaskConformance):
+    samples = 48
+    typical = (
+        Dyck(n=40, form="next"),
+        Dyck(n=2, form="next"),
+        Dyck(n=18, types=1, depth=9, form="next"),
+        Dyck(n=24, types=3, depth=4, form="next"),
+        Dyck(n=20, types=8, depth=1, form="next"),
+        Dyck(n=60, types=2, depth=12, form="next"),
+    )
+    small = (
+        Dyck(n=2, types=4, form="next"),
+        Dyck(n=10, form="next"),
+        Dyck(n=4, types=3, depth=1, form="next"),
+        Dyck(n=12, types=1, depth=3, form="next"),
+        Dyck(n=8, types=3, depth=1 << 20, form="next"),
+    )
+
+    def definition(self, task: Task, row: list[Any]) -> dict[int, int]:
+        """By trying: a character may follow if the prefix with it can be completed to a member."""
+        assert isinstance(task, Dyck)
+        text = "".join(BRACKETS[token] for token in row)
+        answers = {}
+        for end in range(1, task.n + 1):
+            stack = open_brackets(text[:end])
+            legal = {
+                bracket
+                for bracket in task.vocabulary.describe().split(" ")
+                if viable(text[:end] + bracket, task.depth)
+            }
+            if not stack:
+                legal.add("end")
+            fitting = [
+                number for number in range(2 * task.types + 1) if set(task.continuations(number)) == legal
+            ]
+            assert len(fitting) == 1
+            answers[end - 1] = fitting[0]
+        return answers
+
+    def balance(self, task: Task) -> dict[int, float]:
+        """Behind a member nothing is open."""
+        return {0: 1.0}
+
+
+def viable(prefix: str, depth: int) -> bool:
+    """Whether some member begins with it: closing what is open makes one, or nothing does."""
+    stack: list[str] = []
+    for bracket in prefix:
+        if bracket in PARTNER:
+            stack.append(bracket)
+        elif not stack or PARTNER[stack.pop()] != bracket:
+            return False
+    return balanced(prefix + "".join(PARTNER[bracket] for bracket in reversed(stack)), depth)
+
+
+def test_members_of_the_form_next_are_all_and_each_once() -> None:
+    listed = [
+        Dyck(n=8, types=2, depth=3, form="next").render(row)
+        for rows in Dyck(n=8, types=2, depth=3, form="next").enumerate()
+        for row in rows
+    ]
+    every = Dyck(n=8, types=2, depth=3)
+    members = {every.render(row) for rows in every.enumerate() for row in rows[every.solve(rows).answer == 1]}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == members
+
+
+def test_the_form_next_refuses_what_is_no_member() -> None:
+    writing = Dyck(n=4, form="next")
+    with pytest.raises(InvalidInput, match=r"The form next takes only members, .* got '\(\(\(\('"):
+        writing.parse("((((")
+    with pytest.raises(InvalidInput, match="numbered from 0 to 4 in the form next; got 5"):
+        writing.continuations(5)
+    with pytest.raises(InvalidInput, match="in the form recognise"):
+        Dyck(n=4).continuations(0)
+    assert writing.partitions() == {}
+    assert Dyck(n=4) == Dyck(n=4, form="recognise")
+
+
 @pytest.mark.parametrize("n", [2, 4, 6, 8])
 def test_members_of_dyck_2_2_number_two_to_the_n_minus_one(n: int) -> None:
     dyck = Dyck(n=n)

@@ -20,7 +20,11 @@ def halves(equality: Equality, row: list[int]) -> tuple[list[str], list[str]]:
     written = [equality.vocabulary.word(token) for token in row]
     written = [word for word in written if word != "<pad>"]
     middle = written.index("[SEP]")
-    return written[:middle], written[middle + 1 :]
+    if equality.alice is None:
+        return written[:middle], written[middle + 1 :]
+    symbols = written[:middle] + written[middle + 1 :]
+    others = [place for place in range(equality.n) if place not in equality.alice]
+    return [symbols[place] for place in equality.alice], [symbols[place] for place in others]
 
 
 def half_lengths(n: int) -> list[int]:
@@ -36,8 +40,13 @@ class TestEquality(TaskConformance):
         Equality(n=8, form="one", alphabet=2, lengths="full"),
         Equality(n=30, form="ncp"),
         Equality(n=4, form="ncp", alphabet=3),
+        Equality(n=12, alice=(11, 0, 5, 6, 3, 8)),
+        Equality(n=4, form="one", alice=(1, 2)),
     )
     small = (
+        Equality(n=6, alice=(0, 2, 4)),
+        Equality(n=4, alice=(3, 0), alphabet=3),
+        Equality(n=4, form="one", alphabet=2, alice=(2, 3)),
         Equality(n=6),
         Equality(n=4, alphabet=3),
         Equality(n=4, form="one", alphabet=2),
@@ -68,7 +77,7 @@ class TestEquality(TaskConformance):
             return {task.symbols + 1: 1.0}
         if task.form == "one":
             return {0: 0.5, 1: 0.5}
-        sizes = half_lengths(task.n)
+        sizes = half_lengths(task.n) if task.alice is None else [task.n // 2]
         equal = 0.5 + 0.5 * sum(float(task.symbols) ** -half for half in sizes) / len(sizes)
         return {0: 1 - equal, 1: equal}
 
@@ -185,6 +194,20 @@ def test_numbers_beyond_int64_are_not_needed_to_decode() -> None:
             "equality with one symbol changed needs an alphabet of 2 symbols or more; got alphabet=1. Try 2.",
         ),
         ({"n": 4, "form": "two"}, "equality knows form as random or one or ncp; got 'two'."),
+        (
+            {"n": 4, "alice": (0, 4)},
+            "alice names n/2=2 different places from 0 to 3; got (0, 4).",
+        ),
+        ({"n": 4, "alice": (1, 1)}, "alice names n/2=2 different places from 0 to 3; got (1, 1)."),
+        ({"n": 4, "alice": (1,)}, "alice names n/2=2 different places from 0 to 3; got (1,)."),
+        ({"n": 2, "alice": [1]}, "alice names n/2=1 different places from 0 to 1; got [1]."),
+        (
+            {"n": 4, "form": "ncp", "alice": (0, 1)},
+            (
+                "The form ncp copies w behind the separator, so nobody holds w′; leave alice out or take "
+                "form=random."
+            ),
+        ),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
@@ -217,6 +240,19 @@ def test_bad_text(form: Any, text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Equality(n=4, form=form, alphabet=2).parse(text)
     assert str(caught.value) == message
+
+
+def test_named_places_take_full_length_only() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Equality(n=4, alice=(0, 2)).parse("0 [SEP] 0")
+    assert str(caught.value) == "equality with places for the first string takes all n=4 symbols; got 2."
+
+
+def test_named_places_are_split_between_the_parties() -> None:
+    equality = Equality(n=6, alice=(5, 0, 2))
+    (split,) = equality.partitions().values()
+    assert split.alice == (0, 2, 3, 6)
+    assert split.bob == (1, 4, 5)
 
 
 WORD = st.sampled_from(["0", "1", "2", "3", "[SEP]", "<pad>", "01", "-1", ""])

@@ -206,7 +206,8 @@ class Certificate(Record):
 
     Proved: every claim holds and together they give the right answer on every input covered. Refuted: there
     is a counterexample, replayed. Unknown: neither; a claim that fails does not yet make a wrong answer.
-    `assumptions` is the error model the proof rests on; `checker` names the program that made it.
+    `reason` then says what stood in the way of a proof. `assumptions` is the error model the proof rests on;
+    `checker` names the program that made it.
     """
 
     SCHEMA: ClassVar[str] = "separatrix.certificate"
@@ -221,6 +222,7 @@ class Certificate(Record):
     theorem: str | None = None
     assumptions: tuple[str, ...] = ()
     counterexample: Counterexample | None = None
+    reason: str = ""
     seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -241,6 +243,8 @@ class Certificate(Record):
             self.claims and all(claim.verdict == "proved" for claim in self.claims)
         ):
             raise InvalidInput("A certificate that says proved has claims, and all of them are proved.")
+        if not isinstance(self.reason, str) or (self.reason and self.verdict == "proved"):
+            raise InvalidInput("A certificate's reason is text, and a proof needs none.")
         if (self.verdict == "refuted") != (self.counterexample is not None):
             raise InvalidInput("A certificate says refuted exactly when it has a counterexample.")
         found = self.counterexample
@@ -264,6 +268,8 @@ class Certificate(Record):
             f"weights {self.weights_sha256}",
             *(f"  {claim}" for claim in self.claims),
         ]
+        if self.reason:
+            lines.append(f"not proven: {self.reason}")
         if self.counterexample is not None:
             lines.append(f"counterexample: {self.counterexample}")
         return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
@@ -278,6 +284,7 @@ class Certificate(Record):
                 ("theorem", self.theorem or ""),
                 ("weights, SHA-256", self.weights_sha256),
                 ("counterexample", "" if self.counterexample is None else str(self.counterexample)),
+                ("not proven", self.reason),
                 *(("assumes", assumption) for assumption in self.assumptions),
                 ("time", "" if self.seconds is None else f"{self.seconds:.3g} s"),
                 ("checker", self.checker),
@@ -312,6 +319,7 @@ class Certificate(Record):
             "assumptions": list(self.assumptions),
             "claims": [claim.to_fields() for claim in self.claims],
             "counterexample": None if self.counterexample is None else self.counterexample.to_fields(),
+            "reason": self.reason,
             "seconds": self.seconds,
             "checker": self.checker,
         }
@@ -329,6 +337,7 @@ class Certificate(Record):
             assumptions=read.texts("assumptions"),
             claims=read.records("claims", Claim),
             counterexample=read.optional_record("counterexample", Counterexample),
+            reason=read.text("reason"),
             seconds=None if read.skip_null("seconds") else read.measured("seconds"),
             checker=read.text("checker"),
         )

@@ -11,6 +11,7 @@ A system is a frozen value that a certificate can name; where a composite operat
 from separatrix.precision.fixed import FixedDown, FixedNearest, FixedPoint
 from separatrix.precision.floats import Float32, Float64
 from separatrix.precision.integers import Integers
+from separatrix.precision.naming import name_of, system_named
 from separatrix.precision.system import Numbers, NumberSystem, RoundingPoints, Values, concatenate, stack
 
 __all__ = [
@@ -25,5 +26,7 @@ __all__ = [
     "RoundingPoints",
     "Values",
     "concatenate",
+    "name_of",
     "stack",
+    "system_named",
 ]

@@ -18,7 +18,18 @@ from torch import Tensor
 
 from separatrix.tasks.shaping import positions
 
-__all__ = ["clamped_walk", "depths", "in_bounded_dyck", "levels", "narrow", "openers", "paired_types"]
+__all__ = [
+    "balanced_paths",
+    "clamped_walk",
+    "depths",
+    "in_bounded_dyck",
+    "levels",
+    "narrow",
+    "openers",
+    "paired_types",
+    "path_counts",
+    "tops",
+]
 
 # Up to here a pass over the string for each level is cheaper than sorting the brackets by level.
 _LEVELS_SCANNED = 8
@@ -52,6 +63,50 @@ def openers(tokens: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch pos"]:
     keys = levels(tokens).clamp_(0, length).mul_(length).add_(here)
     ordered = keys.sort(dim=1).values[:, : length // 2 * 2] % length
     return here.expand(len(tokens), length).scatter(1, ordered[:, 1::2], ordered[:, ::2])
+
+
+def tops(tokens: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch pos"]:
+    """The type of the innermost bracket that is open after each position; where none is, any number below 8.
+
+    For strings whose depth never falls below 0. In the order of (depth, place) the positions of one depth
+    d > 0 begin with one that opens a bracket of level d, and that bracket stays the innermost until the next
+    position of this depth that opens another.
+    """
+    length = tokens.shape[1]
+    here = positions(tokens)
+    ordered = (depths(tokens) * length + here).sort(dim=1).values % length
+    opening = (tokens.gather(1, ordered) & 1) == 0
+    last = here.expand_as(ordered).masked_fill(~opening, 0).cummax(dim=1).values
+    return torch.empty_like(ordered).scatter_(1, ordered, tokens.gather(1, ordered.gather(1, last)) >> 1)
+
+
+def path_counts(length: int, depth: int) -> list[list[int]]:
+    """counts[i][d]: in how many ways the last length − i steps, up or down, lead from depth d back to 0.
+
+    No step leaves the depths from 0 to `depth`.
+    """
+    deepest = min(depth, length // 2)
+    rows = [[1] + [0] * deepest]
+    for _ in range(length):
+        after = rows[-1]
+        rows.append(
+            [(after[d + 1] if d < deepest else 0) + (after[d - 1] if d else 0) for d in range(deepest + 1)]
+        )
+    return rows[::-1]
+
+
+def balanced_paths(numbers: Int[Tensor, "batch"], *, length: int, depth: int) -> Int[Tensor, "batch pos"]:
+    """The balanced walks with these numbers, as 0 for a step up and 1 for one down; up comes first."""
+    counts = path_counts(length, depth)
+    rest, here = numbers.clone(), torch.zeros_like(numbers)
+    steps = []
+    for after in counts[1:]:
+        upward = torch.tensor([*after[1:], 0], dtype=torch.int64, device=numbers.device)[here]
+        down = rest >= upward
+        rest = rest - upward * down
+        here = here + 1 - 2 * down.long()
+        steps.append(down.long())
+    return torch.stack(steps, dim=1)
 
 
 def paired_types(

@@ -5,6 +5,15 @@
 >>> rows = torch.stack([dyck.parse("([])[]"), dyck.parse("([[]])"), dyck.parse("([)][]")])
 >>> dyck.solve(rows).answer.tolist()
 [1, 0, 0]
+
+In the form next the answer after each bracket is the set of characters that may follow:
+
+>>> writing = task("dyck", n=6, form="next")
+>>> labels = writing.solve(writing.parse("([])[]").unsqueeze(0))
+>>> [writing.render_target(target) for target in labels.targets[labels.mask]]
+['open or )', ']', 'open or )', 'open or end', 'open or ]', 'open or end']
+>>> writing.continuations(labels.targets[0, 0])
+('(', '[', ')')
 """
 
 from __future__ import annotations
@@ -12,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 import torch
 from jaxtyping import Bool, Int
@@ -21,9 +30,28 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._packed_digits import packed_digits
-from separatrix.tasks.brackets import clamped_walk, in_bounded_dyck, narrow, paired_types
+from separatrix.tasks.brackets import (
+    balanced_paths,
+    clamped_walk,
+    depths,
+    in_bounded_dyck,
+    narrow,
+    openers,
+    paired_types,
+    path_counts,
+    tops,
+)
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import (
+    Batch,
+    Classes,
+    Labels,
+    Partition,
+    TokenTask,
+    option,
+    require,
+    require_numbered,
+)
 from separatrix.tasks.shaping import labels_at, positions, redraw, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, words
 
@@ -50,6 +78,13 @@ class Dyck(TokenTask):
     from opening to closing or back. With one type there is only the latter. A corruption that leaves a
     member is redone, m included, up to 6 times (12 with one type); should all fail, as they do fewer than
     once in 10^7 negatives at the worst parameters, one bracket is turned round, which leaves no member.
+
+    In the form `next` every input is a member, from the same walk, and every position is labelled with the
+    set of characters that may follow it in the language of members of all lengths, as one class: class 0,
+    where nothing is open, is every opening bracket and the end; class 1 + t, where the innermost open
+    bracket has type t and `depth` is not reached, is every opening bracket and the closing one of type t;
+    class 1 + types + t, where it is reached, is that closing bracket alone. A string counts as right only if
+    all its positions are.
     """
 
     name = "dyck"
@@ -60,6 +95,9 @@ class Dyck(TokenTask):
     n: int = option(help="length of the string, even")
     types: int = option(2, help="number of bracket types")
     depth: int = option(2, help="most brackets open at once")
+    form: Literal["recognise", "next"] = option(
+        "recognise", help="is the string a member, or which characters may follow each prefix of a member"
+    )
 
     def validate(self) -> None:
         """Sizes within reach, and fitting each other."""
@@ -88,8 +126,19 @@ class Dyck(TokenTask):
 
     @property
     def target_space(self) -> Classes:
-        """1 for a member of the language, 0 for any other string."""
-        return Classes(size=2)
+        """1 for a member of the language, 0 for any other string; in the form next a set of continuations."""
+        return Classes(size=2 if self.form == "recognise" else 2 * self.types + 1)
+
+    def continuations(self, target: int | Int[Tensor, ""]) -> tuple[str, ...]:
+        """The characters that a class of the form next stands for: opening ones first, then what closes."""
+        number = int(target)
+        require(
+            self.form == "next" and 0 <= number <= 2 * self.types,
+            f"Sets of continuations are numbered from 0 to {2 * self.types} in the form next; "
+            f"got {number} in the form {self.form}.",
+        )
+        opening = tuple(BRACKETS[: 2 * self.types : 2]) if number <= self.types else ()
+        return (*opening, self._closing(number) if number else "end")
 
     @property
     def redraws(self) -> int:
@@ -99,7 +148,12 @@ class Dyck(TokenTask):
         return 12 if self.types == 1 else 6
 
     def draw(self, draws: Draws) -> Batch:
-        """Half members from the walk, half corrupted members."""
+        """Half members from the walk, half corrupted members; in the form next members only."""
+        if self.form == "next":
+            inputs = self._members(draws).long()
+            labels = self._continuation_labels(inputs)
+            lengths = torch.full_like(inputs[:, 0], self.n)
+            return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
         positive = draws.coins("member", ())
         members = self._members(draws)
         rows, settled = redraw(
@@ -117,32 +171,72 @@ class Dyck(TokenTask):
         return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
-        """Depth within its bounds, and the types of partners equal."""
+        """Depth within its bounds, and the types of partners equal; or what may follow each prefix."""
+        if self.form == "next":
+            return self._continuation_labels(inputs)
         return self._labels(in_bounded_dyck(inputs, depth=self.depth))
 
     def check_content(self, row: Int[Tensor, "pos"]) -> None:
-        """Brackets stand in any order."""
+        """Brackets stand in any order; in the form next they are a member's."""
+        require(
+            self.form == "recognise" or bool(in_bounded_dyck(row.unsqueeze(0), depth=self.depth)),
+            f"The form next takes only members, balanced and at most {self.depth} deep; "
+            f"got {self.render(row)[:80]!r}.",
+        )
 
     def domain_size(self) -> int:
-        """(2·types)^n strings, members or not."""
+        """(2·types)^n strings, members or not; in the form next the members alone."""
+        if self.form == "next":
+            return path_counts(self.n, self.depth)[0][0] * int(self.types ** (self.n // 2))
         return int((2 * self.types) ** self.n)
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
-        """In the order of the vocabulary, first bracket most significant."""
+        """In the order of the vocabulary, first bracket most significant.
+
+        In the form next by the walk, an opening step before a closing one, then by the types of the pairs.
+        """
+        if self.form == "next":
+            require_numbered(self)
+            kinds = int(self.types ** (self.n // 2))
+            closings = balanced_paths(numbers // kinds, length=self.n, depth=self.depth)
+            fresh = torch.zeros_like(closings)
+            opening = (closings == 0).nonzero(as_tuple=True)
+            fresh[opening] = digits(numbers % kinds, [self.types] * (self.n // 2)).reshape(-1)
+            return 2 * fresh.gather(1, openers(closings)) + closings
         return digits(numbers, [2 * self.types] * self.n)
 
     def partitions(self) -> Mapping[str, Partition]:
-        """Odd against even places is hard (S, lemma 1); across a cut only the open brackets matter."""
+        """Odd against even places is hard (S, lemma 1); across a cut only the open brackets matter.
+
+        In the form next there is an answer at every position, and nothing to split.
+        """
+        if self.form == "next":
+            return {}
         middle = Partition.prefix(self.n, self.n // 2)
         return {"odd/even": Partition.odd_even(self.n), "prefix/suffix": middle, "halves": middle}
 
     def render_target(self, target: Int[Tensor, ""]) -> str:
-        """1 or 0."""
-        return str(int(target))
+        """1 or 0; in the form next "open" for all that opens, and what else may follow."""
+        number = int(target)
+        if self.form == "recognise":
+            return str(number)
+        if number > self.types:
+            return self._closing(number)
+        return f"open or {self._closing(number) if number else 'end'}"
+
+    def _closing(self, number: int) -> str:
+        """The closing bracket in a set of continuations."""
+        return BRACKETS[2 * ((number - 1) % self.types) + 1]
 
     @property
     def _most_corruptions(self) -> int:
         return max(1, self.n // 10)
+
+    def _continuation_labels(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
+        """By depth and by the type of the innermost open bracket."""
+        depth = depths(inputs)
+        targets = torch.where(depth > 0, 1 + tops(inputs) + self.types * (depth == self.depth), 0)
+        return Labels(targets=targets, mask=torch.ones_like(targets, dtype=torch.bool))
 
     def _labels(self, member: Bool[Tensor, "batch"]) -> Labels:
         last = torch.full_like(member, self.n - 1, dtype=torch.int64)

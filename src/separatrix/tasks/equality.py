@@ -14,12 +14,19 @@ As next-character prediction, the answer after each symbol is the set of symbols
 ['any', 'any', '2', '0', 'end']
 >>> copying.continuations(labels.targets[0, 0])
 ('0', '1', '2', '[SEP]')
+
+Two parties may hold any two halves of the places; here w stands at the first and the last of four:
+
+>>> apart = task("equality", n=4, alice=(0, 3))
+>>> apart.solve(apart.parse("0 0 [SEP] 1 1").unsqueeze(0)).answer.tolist()
+[1]
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -52,6 +59,10 @@ class Equality(TokenTask):
       symbol s and nothing else; class alphabet, "any", is every symbol and [SEP], for every position of the
       first half; class alphabet + 1, "end", is the empty set, for the last position. A string counts as
       right only if all its positions are.
+
+    With `alice` the same symbols stand elsewhere (S, lemma 5): symbol i of w at the place alice[i], and those
+    of w′ at the other places in ascending order. Places are counted from 0 without the separator, which
+    stays in the middle and says nothing. All inputs then have n symbols.
     """
 
     name = "equality"
@@ -66,6 +77,9 @@ class Equality(TokenTask):
     alphabet: int = option(0, help="number of symbols |Σ|; 0: as in the paper, 2 for random, else 1024")
     lengths: Literal["varied", "full"] = option(
         "varied", help="sample even lengths from n/10 to n, or n only"
+    )
+    alice: tuple[int, ...] | None = option(
+        None, help="the places of w among the n symbols; None: the first half", flag=False
     )
 
     def validate(self) -> None:
@@ -84,6 +98,8 @@ class Equality(TokenTask):
             self.form != "one" or self.alphabet != 1,
             "equality with one symbol changed needs an alphabet of 2 symbols or more; got alphabet=1. Try 2.",
         )
+        if self.alice is not None:
+            self._check_alice(self.alice)
 
     @property
     def symbols(self) -> int:
@@ -105,6 +121,16 @@ class Equality(TokenTask):
         """1 for equal, 0 for different; in the form ncp a set of continuations."""
         return Classes(size=self.symbols + 2 if self.form == "ncp" else 2)
 
+    @property
+    def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Where the symbols of w and of w′ stand in an input of full length, the separator counted."""
+        half = self.n // 2
+        first = tuple(range(half)) if self.alice is None else self.alice
+        held = {*first}
+        second = tuple(place for place in range(self.n) if place not in held)
+        moved = (tuple(place + (place >= half) for place in string) for string in (first, second))
+        return next(moved), next(moved)
+
     def continuations(self, target: int | Int[Tensor, ""]) -> tuple[str, ...]:
         """The words that a class of the form ncp stands for, in the order of the vocabulary."""
         number = int(target)
@@ -122,7 +148,8 @@ class Equality(TokenTask):
         """A length, w, and w′ as the form says."""
         longest = self.n // 2
         # Half of the least even number that is at least n/10.
-        shortest = -(-self.n // 20) if self.lengths == "varied" else longest
+        varied = self.lengths == "varied" and self.alice is None
+        shortest = -(-self.n // 20) if varied else longest
         half = uniform_between(draws, "length", shortest, longest)
         first = draws.integers("symbols", (longest,), self.symbols)
         if self.form == "ncp":
@@ -136,6 +163,7 @@ class Equality(TokenTask):
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
         """Compare what stands before the separator with what stands as far behind it."""
+        inputs = self._joined(inputs)
         half = (inputs == self.symbols).int().argmax(1)
         first = inputs[:, : self.n // 2]
         if self.form == "ncp":
@@ -160,19 +188,28 @@ class Equality(TokenTask):
             f"got {half} and {len(tokens) - half - 1} symbols.",
         )
         require(
+            self.alice is None or len(tokens) == self.length,
+            f"equality with places for the first string takes all n={self.n} symbols; got {len(tokens) - 1}.",
+        )
+        require(
             self.form != "ncp" or tokens[:half] == tokens[half + 1 :],
             f"The form ncp takes only strings of the language, w [SEP] w; got {self.render(row)[:80]!r}.",
         )
 
     def domain_size(self) -> int:
-        """Over all half-lengths h: |Σ|^2h pairs, or |Σ|^h in the form ncp, where w′ is w."""
+        """Over all half-lengths h, or n/2 alone: |Σ|^2h pairs, or |Σ|^h in the form ncp, where w′ is w."""
         ratio, longest = self._growth, self.n // 2
+        if self.alice is not None:
+            return int(ratio**longest)
         return longest if ratio == 1 else (int(ratio ** (longest + 1)) - ratio) // (ratio - 1)
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
         """Shortest first."""
         sizes = self._listed_sizes()
-        part, rest = split_union(numbers, sizes)
+        if self.alice is None:
+            part, rest = split_union(numbers, sizes)
+        else:
+            part, rest = torch.full_like(numbers, self.n // 2 - 1), numbers
         # The least significant digits come first, so that short strings are the front of long ones.
         width = len(sizes) if self.form == "ncp" else 2 * len(sizes)
         symbols = digits(rest, [self.symbols] * width).flip(1)
@@ -186,10 +223,14 @@ class Equality(TokenTask):
 
         Halves: Alice holds w and the separator, Bob w′ (S, theorems 11 and 12). Odd and even places do the
         same if w_i and w′_i, n/2 + 1 apart, have different parity. In the form ncp the model writes w′
-        itself, and there is nothing to split.
+        itself, and there is nothing to split. With `alice` the parties hold w and w′ wherever these stand,
+        and the separator is Alice's.
         """
         if self.form == "ncp":
             return {}
+        if self.alice is not None:
+            first, second = self.places
+            return {"w/w′": Partition(alice=tuple(sorted((*first, self.n // 2))), bob=second)}
         splits = {"halves": Partition.prefix(self.length, self.n // 2 + 1)}
         if self.n % 4 == 0:
             splits["odd/even"] = Partition.odd_even(self.length)
@@ -201,6 +242,18 @@ class Equality(TokenTask):
         if self.form != "ncp":
             return str(number)
         return {self.symbols: "any", self.symbols + 1: "end"}.get(number) or self.vocabulary.word(number)
+
+    def _check_alice(self, alice: tuple[int, ...]) -> None:
+        whole = isinstance(alice, tuple) and all(type(place) is int for place in alice)
+        require(
+            whole and len({*alice}) == len(alice) == self.n // 2 and all(0 <= p < self.n for p in alice),
+            f"alice names n/2={self.n // 2} different places from 0 to {self.n - 1}; got {str(alice)[:60]}.",
+        )
+        require(
+            self.form != "ncp",
+            "The form ncp copies w behind the separator, so nobody holds w′; leave alice out or take "
+            "form=random.",
+        )
 
     @property
     def _growth(self) -> int:
@@ -254,4 +307,26 @@ class Equality(TokenTask):
         rows = torch.nn.functional.pad(first, (0, self.length - first.shape[1]))
         rows.scatter_(1, middle + 1 + positions(second), second)
         rows.scatter_(1, middle, separator)
-        return rows.masked_fill_(positions(rows) > 2 * middle, padding)
+        return self._spread(rows.masked_fill_(positions(rows) > 2 * middle, padding))
+
+    def _spread(self, rows: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch pos"]:
+        """From w [SEP] w′ to the places that `alice` says."""
+        if self.alice is None:
+            return rows
+        return torch.empty_like(rows).scatter_(1, self._order(rows), rows)
+
+    def _joined(self, rows: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch pos"]:
+        """Back to w [SEP] w′."""
+        return rows if self.alice is None else rows.gather(1, self._order(rows))
+
+    def _order(self, rows: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch pos"]:
+        """Where each symbol of w [SEP] w′ stands, moved to the device once: captured graphs cannot copy."""
+        if rows.device not in self._order_by_device:
+            first, second = self.places
+            order = torch.tensor([*first, self.n // 2, *second], device=rows.device)
+            self._order_by_device[rows.device] = order
+        return self._order_by_device[rows.device].expand_as(rows)
+
+    @cached_property
+    def _order_by_device(self) -> dict[torch.device, Int[Tensor, "pos"]]:
+        return {}

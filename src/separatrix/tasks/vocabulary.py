@@ -73,6 +73,11 @@ class Vocabulary:
         self.size = offset
         self.pad: int | None = offset - 1 if padded else None
 
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks in order, without the padding."""
+        return self._blocks if self.pad is None else self._blocks[:-1]
+
     def offset(self, block: str) -> int:
         """The token number of a block's first word."""
         return self._offsets[block]
