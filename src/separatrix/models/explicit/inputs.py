@@ -1,0 +1,380 @@
+"""How an input becomes vectors: an affine map of the code of its token and of the codes of its place.
+
+Nothing is looked up in a table with a row for every token or place. A class of tokens (symbols, indices,
+keys) has a code for its numbers and a matrix, so an alphabet of 2^20 costs as much as its code is wide.
+Each class has its own map of the place, because a token such as an index need not say where it stands.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.models.explicit.codes import Code
+from separatrix.models.explicit.codes.reading import code_from
+from separatrix.models.explicit.linear import taken
+from separatrix.models.explicit.placed import Placed, placed_from
+from separatrix.models.explicit.positions import Track, track_from
+from separatrix.records import JsonObject, Reader
+
+__all__ = ["InputMap", "RealInputs", "TokenClass", "TokenInputs", "inputs_from"]
+
+
+class InputMap(ABC):
+    """From inputs of a task to the stream's first vectors, place by place."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Coordinates of a vector."""
+
+    @property
+    @abstractmethod
+    def tracks(self) -> tuple[Track, ...]:
+        """What places know."""
+
+    @property
+    @abstractmethod
+    def appended(self) -> Float[Tensor, "extra width"]:
+        """Vectors of the model's own elements, such as a dummy, that stand behind every input."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """Numbers in it, those of the codes and the tables included."""
+
+    @abstractmethod
+    def lengths(self, inputs: Shaped[Tensor, "batch pos *width"]) -> Int[Tensor, "batch"]:
+        """Positions of each input without its padding."""
+
+    @abstractmethod
+    def embed(
+        self,
+        inputs: Shaped[Tensor, "batch pos *width"],
+        places: Int[Tensor, "batch asked"],
+        lengths: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch asked width"]:
+        """The vectors at these places, in float64. Places from the input's end on are the model's own."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Its weights by name."""
+
+    @abstractmethod
+    def spec(self) -> JsonObject:
+        """All that is no weight."""
+
+    @property
+    def knows_length(self) -> bool:
+        """Whether vectors depend on the input's length."""
+        return any(track.rule.knows_length for track in self.tracks)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TokenClass:
+    """Tokens `first` … `first + count − 1`: number v at a place has the vector
+
+    bias + matrix·code(v) + Σ over tracks of tracks[name]·code(place),
+
+    and, with `placed`, a copy of a few numbers of its own in coordinates that belong to its place.
+    """
+
+    name: str
+    first: int
+    count: int
+    code: Code | None
+    matrix: Float[Tensor, "width dim"]
+    bias: Float[Tensor, "width"]
+    tracks: Mapping[str, Float[Tensor, "width dim"]]
+    placed: Placed | None = None
+
+    def spec(self) -> JsonObject:
+        """Name, range, code, which tracks it uses, and what it writes at coordinates of its place, if so."""
+        return {
+            "name": self.name,
+            "first": self.first,
+            "count": self.count,
+            "code": None if self.code is None else self.code.spec(),
+            "tracks": list(self.tracks),
+            "placed": None if self.placed is None else self.placed.spec(),
+        }
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TokenInputs(InputMap):
+    """Inputs of tokens; `pad` fills a row behind its end."""
+
+    kind: ClassVar[str] = "tokens"
+
+    classes: tuple[TokenClass, ...]
+    position_tracks: tuple[Track, ...]
+    pad: int | None
+    own: Float[Tensor, "extra width"]
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a vector."""
+        return self.own.shape[1]
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What places know."""
+        return self.position_tracks
+
+    @property
+    def appended(self) -> Float[Tensor, "extra width"]:
+        """The model's own elements."""
+        return self.own
+
+    @property
+    def parameters(self) -> int:
+        """Weights, and what codes and lists store."""
+        codes = {
+            str(code.spec()): code.parameters
+            for code in (*(c.code for c in self.classes if c.code), *(t.code for t in self.tracks))
+        }
+        return sum(tensor.numel() for tensor in self.tensors().values()) + sum(codes.values())
+
+    def lengths(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch"]:
+        """All tokens before the first padding."""
+        if self.pad is None:
+            return torch.full(inputs.shape[:1], inputs.shape[1], device=inputs.device)
+        return (inputs != self.pad).sum(1)
+
+    def embed(
+        self,
+        inputs: Int[Tensor, "batch pos"],
+        places: Int[Tensor, "batch asked"],
+        lengths: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch asked width"]:
+        """Class by class; a token of no class, padding among them, has the vector 0."""
+        end, device = inputs.shape[1], inputs.device
+        tokens = inputs.gather(1, places.clamp(max=end - 1)) if end else places
+        vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
+        inside = places < end
+        spread = lengths.unsqueeze(1).expand_as(places)
+        for each in self.classes:
+            chosen = inside & (tokens >= each.first) & (tokens < each.first + each.count)
+            if not bool(chosen.any()):
+                continue
+            rows = each.bias.to(device).expand(int(chosen.sum()), -1)
+            if each.code is not None:
+                rows = rows + each.code.rows(tokens[chosen] - each.first) @ each.matrix.T.to(device)
+            for track in self.tracks:
+                if track.name in each.tracks:
+                    where = track.rows(places[chosen].unsqueeze(1), spread[chosen].unsqueeze(1)).squeeze(1)
+                    rows = rows + where @ each.tracks[track.name].T.to(device)
+            if each.placed is not None and each.code is not None:
+                code = each.code.rows(tokens[chosen] - each.first)
+                rows = rows + each.placed.rows(code, places[chosen], spread[chosen], width=self.width)
+            vectors[chosen] = rows
+        if len(self.own):
+            vectors[~inside] = self.own.to(device)[places[~inside] - end]
+        return vectors
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Matrices and biases by class, lists by track."""
+        found = _own_tensors(self)
+        for each in self.classes:
+            prefix = f"inputs.{each.name}"
+            found[f"{prefix}.bias"] = each.bias
+            if each.code is not None:
+                found[f"{prefix}.matrix"] = each.matrix
+            if each.placed is not None:
+                found[f"{prefix}.placed"] = each.placed.matrix
+            found |= {f"{prefix}.tracks.{name}": matrix for name, matrix in each.tracks.items()}
+        return found
+
+    def spec(self) -> JsonObject:
+        """Classes, tracks, padding."""
+        return {
+            "kind": self.kind,
+            "width": self.width,
+            "classes": [each.spec() for each in self.classes],
+            "tracks": [track.spec() for track in self.tracks],
+            "pad": self.pad,
+            "appended": len(self.own),
+        }
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RealInputs(InputMap):
+    """Inputs of real rows: bias + matrix·row + Σ over tracks of matrix·code(place).
+
+    A row of zeros at the end is padding if `padded`.
+    """
+
+    kind: ClassVar[str] = "reals"
+
+    matrix: Float[Tensor, "width row"]
+    bias: Float[Tensor, "width"]
+    track_matrices: Mapping[str, Float[Tensor, "width dim"]]
+    position_tracks: tuple[Track, ...]
+    padded: bool
+    own: Float[Tensor, "extra width"]
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a vector."""
+        return self.own.shape[1]
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What places know."""
+        return self.position_tracks
+
+    @property
+    def appended(self) -> Float[Tensor, "extra width"]:
+        """The model's own elements."""
+        return self.own
+
+    @property
+    def parameters(self) -> int:
+        """Weights, and what codes and lists store."""
+        stored = sum(tensor.numel() for tensor in self.tensors().values())
+        return stored + sum(track.code.parameters for track in self.tracks)
+
+    def lengths(self, inputs: Float[Tensor, "batch pos row"]) -> Int[Tensor, "batch"]:
+        """Rows up to the last that is not all zeros, or all rows."""
+        if not self.padded:
+            return torch.full(inputs.shape[:1], inputs.shape[1], device=inputs.device)
+        filled = (inputs != 0).any(2)
+        order = torch.arange(1, inputs.shape[1] + 1, device=inputs.device)
+        return (filled * order).amax(1)
+
+    def embed(
+        self,
+        inputs: Float[Tensor, "batch pos row"],
+        places: Int[Tensor, "batch asked"],
+        lengths: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch asked width"]:
+        """One affine map for all rows."""
+        end, device = inputs.shape[1], inputs.device
+        index = places.clamp(max=end - 1).unsqueeze(2).expand(-1, -1, inputs.shape[2])
+        rows = inputs.gather(1, index).double()
+        vectors = rows @ self.matrix.T.to(device) + self.bias.to(device)
+        for track in self.tracks:
+            matrix = self.track_matrices[track.name].to(device)
+            vectors = vectors + track.rows(places, lengths.unsqueeze(1)) @ matrix.T
+        inside = places < end
+        if len(self.own):
+            vectors[~inside] = self.own.to(device)[places[~inside] - end]
+        return vectors
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The map, and those of the tracks."""
+        found = _own_tensors(self)
+        found |= {"inputs.rows.matrix": self.matrix, "inputs.rows.bias": self.bias}
+        return found | {f"inputs.rows.tracks.{name}": matrix for name, matrix in self.track_matrices.items()}
+
+    def spec(self) -> JsonObject:
+        """Width of rows, tracks, padding."""
+        return {
+            "kind": self.kind,
+            "width": self.width,
+            "row": self.matrix.shape[1],
+            "tracks": [track.spec() for track in self.tracks],
+            "padded": self.padded,
+            "appended": len(self.own),
+        }
+
+
+def _own_tensors(inputs: InputMap) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {"inputs.appended": inputs.appended} if len(inputs.appended) else {}
+    for track in inputs.tracks:
+        table = track.rule.stored()
+        if table is not None:
+            found[f"inputs.lists.{track.name}"] = table
+    return found
+
+
+def inputs_from(data: object, tensors: dict[str, Tensor]) -> InputMap:
+    """The input map that a file describes; its weights are removed from `tensors`."""
+    read = Reader(data, what="the input map")
+    kind = read.choice("kind", (TokenInputs.kind, RealInputs.kind))
+    width = _limited(read.count("width"), "the width of the stream", 1 << 20)
+    lists = {
+        name.removeprefix("inputs.lists."): tensors.pop(name)
+        for name in [*tensors]
+        if name.startswith("inputs.lists.")
+    }
+    tracks = tuple(track_from(each, lists) for each in read.items("tracks"))
+    names = [track.name for track in tracks]
+    if len(set(names)) != len(names):
+        raise InvalidFile("The position tracks of an input map have different names.")
+    extra = _limited(read.count("appended"), "the number of appended elements", 1 << 12)
+    own = taken(tensors, "inputs.appended", extra, width) if extra else torch.zeros(0, width).double()
+    if kind == RealInputs.kind:
+        row = _limited(read.count("row"), "the width of a row", 1 << 20)
+        padded = read.value("padded")
+        read.finish()
+        if not isinstance(padded, bool):
+            raise InvalidFile("Field 'padded' of the input map must be true or false.")
+        return RealInputs(
+            matrix=taken(tensors, "inputs.rows.matrix", width, row),
+            bias=taken(tensors, "inputs.rows.bias", width),
+            track_matrices={
+                track.name: taken(tensors, f"inputs.rows.tracks.{track.name}", width, track.code.dim)
+                for track in tracks
+            },
+            position_tracks=tracks,
+            padded=padded,
+            own=own,
+        )
+    classes = tuple(_class_from(each, tensors, tracks, width) for each in read.items("classes"))
+    pad = read.optional_count("pad")
+    read.finish()
+    if len({each.name for each in classes}) != len(classes):
+        raise InvalidFile("The classes of tokens of an input map have different names.")
+    return TokenInputs(classes=classes, position_tracks=tracks, pad=pad, own=own)
+
+
+def _class_from(
+    data: object, tensors: dict[str, Tensor], tracks: tuple[Track, ...], width: int
+) -> TokenClass:
+    read = Reader(data, what="a class of tokens")
+    name, first, count = read.text("name", longest=100), read.count("first"), read.count("count")
+    code = None if read.skip_null("code") else code_from(read.value("code"))
+    used = read.texts("tracks")
+    blocks = None if read.skip_null("placed") else read.value("placed")
+    read.finish()
+    if blocks is not None and code is None:
+        raise InvalidFile(f"The class of tokens '{name}' has no code and so nothing to write at its places.")
+    dims = {track.name: track.code.dim for track in tracks}
+    strange = [each for each in used if each not in dims]
+    if strange:
+        raise InvalidFile(f"The class of tokens '{name}' uses the track '{strange[0]}', which is not there.")
+    dim = 0 if code is None else code.dim
+    matrix, placed = torch.zeros(width, 0).double(), None
+    if code is not None:
+        matrix = taken(tensors, f"inputs.{name}.matrix", width, dim)
+    if blocks is not None:
+        placed = placed_from(blocks, tensors, f"inputs.{name}.placed", dim=dim, width=width)
+    return TokenClass(
+        name=name,
+        first=first,
+        count=count,
+        code=code,
+        matrix=matrix,
+        bias=taken(tensors, f"inputs.{name}.bias", width),
+        tracks={each: taken(tensors, f"inputs.{name}.tracks.{each}", width, dims[each]) for each in used},
+        placed=placed,
+    )
+
+
+def _limited(value: int, what: str, most: int) -> int:
+    if value > most:
+        raise InvalidInput(f"At most {most:,} is taken for {what}; got {value:,}.")
+    return value

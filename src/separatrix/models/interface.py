@@ -1,0 +1,48 @@
+"""What a sequence model is: it answers at every position, and it knows its size."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from separatrix.accounting import Size
+
+__all__ = ["CausalModel", "SequenceModel"]
+
+State = TypeVar("State")
+
+
+class SequenceModel(ABC):
+    """Inputs of a task in, an output at every position out: scores of classes, or vectors."""
+
+    @abstractmethod
+    def forward(self, inputs: Shaped[Tensor, "*lead pos *width"]) -> Float[Tensor, "*lead pos out"]:
+        """The outputs at every position."""
+
+    @abstractmethod
+    def size(self, n: int, precision: int) -> Size:
+        """Every count of the model on inputs of n positions, with numbers of so many bits."""
+
+
+class CausalModel(SequenceModel, Generic[State]):
+    """A model whose output at a position depends on nothing behind it, so that it can read token by token.
+
+    `step` from `start` gives position by position what `forward` gives at once.
+    """
+
+    @abstractmethod
+    def start(self, batch: int, *, device: torch.device | str = "cpu") -> State:
+        """The state before the first token."""
+
+    @abstractmethod
+    def step(
+        self, token: Shaped[Tensor, "batch *width"], state: State
+    ) -> tuple[Float[Tensor, "batch out"], State]:
+        """The output at the next position, and the state after it."""
+
+
+AnyCausalModel = CausalModel[Any]
