@@ -1,0 +1,41 @@
+"""Claims of a program: one for each obligation of its heads and gadgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from separatrix.evidence import Claim
+from separatrix.witnesses.language import Built, Program
+from separatrix.witnesses.language.scales import leak_borne
+
+__all__ = ["claims_of"]
+
+
+def claims_of(built: Built, *, source: str) -> tuple[Claim, ...]:
+    """What a certificate has to prove about the weights, in words and thresholds; nothing is proven here."""
+    return tuple(_claims(built.program, source))
+
+
+def _claims(program: Program, source: str) -> Iterator[Claim]:
+    for number, layer in enumerate(program.layers, start=1):
+        for head in layer.heads:
+            if head.selects:
+                yield Claim(
+                    name=f"layer {number}: {head.result.name}, weight of the rivals",
+                    statement=f"where it is read, {head.result.name} gives its target all but this weight",
+                    relation="<=",
+                    threshold=Fraction(leak_borne(program, head)),
+                    unit="of the attention",
+                    source=source,
+                )
+        for gadget in layer.gadgets:
+            duty = gadget.obligation
+            yield Claim(
+                name=f"layer {number}: {gadget.result.name}, {duty.name}",
+                statement=f"where it is read, {duty.statement}",
+                relation=duty.relation,
+                threshold=duty.threshold,
+                unit=duty.unit,
+                source=source,
+            )
