@@ -1,0 +1,576 @@
+"""Witnesses on disk: they come back as they were, and what a stranger did to them is found and said."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import os
+import re
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import safetensors.torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import separatrix
+from separatrix.certificates import certify
+from separatrix.errors import InvalidFile, SeparatrixError
+from separatrix.evidence import Certificate
+from separatrix.files import written_whole
+from separatrix.precision import FixedDown, Float32
+from separatrix.witnesses import Choices, Witness, files, witness_for
+from separatrix.witnesses.files import (
+    CERTIFICATE,
+    README,
+    SPEC,
+    WEIGHTS,
+    load,
+    save,
+    stated_certificate,
+    weight_bytes,
+    weights_sha256,
+)
+from tests.witnesses.forging import (
+    parts_of,
+    record_of,
+    set_number,
+    with_spec,
+    with_weight_file,
+    with_weights,
+)
+
+
+@pytest.fixture(scope="module")
+def built() -> Witness:
+    return witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
+
+
+@pytest.fixture(scope="module")
+def certificate(built: Witness) -> Certificate:
+    return certify(built)
+
+
+@pytest.fixture(scope="module")
+def original(built: Witness, certificate: Certificate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(built, tmp_path_factory.mktemp("witness") / "deep" / "down", certificate)
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "w"))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(SeparatrixError) as error:
+        load(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_witness_comes_back_as_it_was(built: Witness, original: Path) -> None:
+    back = load(original)
+    assert (back.artefact, back.size, back.claims) == (built.artefact, built.size, built.claims)
+    assert (back.task, back.arithmetic) == (built.task, built.arithmetic)
+    assert back.model.spec() == built.model.spec()
+    rows = built.task.sample(20, seed=1).inputs
+    assert back.model.forward(rows).equal(built.model.forward(rows))
+    assert sorted(path.name for path in original.iterdir()) == sorted((WEIGHTS, SPEC, CERTIFICATE, README))
+
+
+@pytest.mark.parametrize("system", [Float32(), FixedDown(n=16, k=3)])
+def test_the_arithmetic_is_kept(system: Any, tmp_path: Path) -> None:
+    task = separatrix.task("index-lookup", n=4, alphabet=2)
+    witness = witness_for(task, choices=Choices(system=system, addresses="bch-1/2"))
+    back = load(save(witness, tmp_path))
+    assert back.arithmetic == system
+    assert weights_sha256(back.model) == weights_sha256(witness.model)
+
+
+def test_the_weights_are_a_safetensors_file_for_everyone(built: Witness, original: Path) -> None:
+    found = safetensors.torch.load_file(original / WEIGHTS)
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {
+        name: tensor.tolist() for name, tensor in built.model.tensors().items()
+    }
+    assert weight_bytes(built.model) == (original / WEIGHTS).read_bytes()
+
+
+def test_the_hash_stands_for_weights_and_spec(built: Witness, folder: Path) -> None:
+    assert record_of(folder)["weights_sha256"] == weights_sha256(built.model)
+    with_spec(folder, lambda record: record["model"]["layout"]["slots"].clear())
+    assert weights_sha256(load(folder).model) != weights_sha256(built.model)
+
+
+def test_the_code_on_the_page_runs(original: Path, tmp_path: Path) -> None:
+    page = (original / README).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 1
+    printed: list[str] = []
+    here = Path.cwd()
+    os.chdir(original)
+    try:
+        exec(blocks[0], {"print": lambda *words: printed.append(" ".join(map(str, words)))})
+    finally:
+        os.chdir(here)
+    assert printed.pop() == "proved"
+    assert len(printed) == 3
+    for line in printed:
+        answered, right = re.findall(r"\[(\d+)\]", line)
+        assert answered == right
+    assert "**proved**" in page
+
+
+def test_a_page_without_a_proof_says_so(built: Witness, tmp_path: Path) -> None:
+    page = (save(built, tmp_path) / README).read_text(encoding="utf-8")
+    assert "have not been certified yet" in page
+    assert not (tmp_path / CERTIFICATE).exists()
+
+
+def test_certificates_are_about_these_weights(
+    built: Witness, certificate: Certificate, folder: Path, tmp_path: Path
+) -> None:
+    assert stated_certificate(folder, built) == certificate
+    other = witness_for(separatrix.task("index-lookup", n=4, alphabet=4))
+    with pytest.raises(InvalidFile, match="a certificate for other weights"):
+        stated_certificate(folder, other)
+    with pytest.raises(InvalidFile, match="a certificate for other weights"):
+        save(other, tmp_path / "never", certificate)
+    assert not (tmp_path / "never").exists()
+    # Without a certificate of its own, a folder that is written anew must not keep the old one's.
+    assert stated_certificate(save(other, folder), other) is None
+    for field, value, words in (
+        ("arithmetic", "float32", "a certificate for another arithmetic: it names float32"),
+        ("task", {"name": "dyck", "params": {"n": 4}}, "a certificate for another task: it names dyck"),
+    ):
+        data = certificate.to_json() | {field: value}
+        (folder / CERTIFICATE).write_text(json.dumps(data))
+        with pytest.raises(InvalidFile, match=words):
+            stated_certificate(folder, built)
+
+
+def test_an_interrupted_save_leaves_the_old_folder(
+    built: Witness, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    other = witness_for(separatrix.task("index-lookup", n=4, alphabet=4))
+
+    def stop(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("separatrix.witnesses.files.readme", stop)
+    with pytest.raises(KeyboardInterrupt):
+        save(other, folder)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert load(folder).task == built.task
+
+
+def test_a_failing_file_keeps_all_others(
+    built: Witness, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights come last, after everything else was written out under another name."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    other = witness_for(separatrix.task("index-lookup", n=4, alphabet=4))
+    (folder / WEIGHTS).unlink()
+    (folder / WEIGHTS).mkdir()
+    with pytest.raises(InvalidFile, match="is a folder"):
+        save(other, folder)
+    (folder / WEIGHTS).rmdir()
+    (folder / WEIGHTS).write_bytes(before[WEIGHTS])
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidFile, match="is a file; name a folder"):
+        save(built, tmp_path / "file")
+    with pytest.raises(InvalidFile, match="cannot be made: Not a directory"):
+        save(built, tmp_path / "file" / "deeper")
+    for name in ("a\0b", "a\ud800"):
+        with pytest.raises(InvalidFile, match="cannot be made"):
+            save(built, tmp_path / name)
+
+
+def test_half_a_replacement_is_found_by_the_hash(built: Witness, folder: Path) -> None:
+    other = witness_for(separatrix.task("index-lookup", n=4, alphabet=4))
+    (folder / WEIGHTS).write_bytes(weight_bytes(other.model))
+    assert "is not the file that 'witness.json' speaks of: its SHA-256 is" in refusal(folder)
+
+
+def _as_pipe(path: Path) -> None:
+    """Reading it would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", [SPEC, WEIGHTS])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (Path.unlink, "There is no file"),
+        (lambda path: path.write_bytes(b""), "is not"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is not"),
+        (lambda path: path.write_bytes(path.read_bytes()[:20]), "is not"),
+        (lambda path: path.write_bytes(b"\x89PNG" * 99), "is not"),
+        (lambda path: os.truncate(path, 1 << 32), "is too large; at most"),
+        (_as_pipe, "There is no file"),
+        (lambda path: (path.unlink(), path.mkdir()), "There is no file"),
+        (lambda path: (path.unlink(), path.symlink_to(path)), ""),
+    ],
+)
+def test_broken_files(folder: Path, name: str, change: Callable[[Path], Any], words: str) -> None:
+    change(folder / name)
+    said = refusal(folder)
+    assert words in said
+    assert name in said
+
+
+def test_weights_name_the_spec_they_belong_to(folder: Path) -> None:
+    record = record_of(folder)
+    record["model"]["layout"]["slots"].clear()
+    (folder / SPEC).write_text(json.dumps(record), encoding="utf-8")
+    assert (
+        refusal(folder)
+        == "'weights.safetensors' was written for another model than 'witness.json' describes."
+    )
+
+
+def test_a_full_disk_is_met_before_anything_is_replaced(
+    built: Witness, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is held back in memory reaches the disk while all old files are still in place."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    @contextmanager
+    def on_a_full_disk(path: Path) -> Iterator[Any]:
+        with written_whole(path) as file:
+            yield SimpleNamespace(buffer=file.buffer, flush=full) if path.name == WEIGHTS else file
+
+    monkeypatch.setattr(files, "written_whole", on_a_full_disk)
+    other = witness_for(separatrix.task("index-lookup", n=4, alphabet=4))
+    with pytest.raises(InvalidFile, match="cannot be written: No space left on device"):
+        save(other, folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert load(folder).task == built.task
+
+
+@pytest.mark.parametrize("name", [SPEC, WEIGHTS])
+def test_what_may_not_be_read(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so the system's answer is given here."""
+    original_open = Path.open
+
+    def denied(self: Path, *args: Any, **options: Any) -> Any:
+        if self.name == name:
+            raise PermissionError(13, "Permission denied")
+        return original_open(self, *args, **options)
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert f"{name}' cannot be read: Permission denied" in refusal(folder)
+
+
+def test_a_folder_that_is_none(folder: Path) -> None:
+    assert "is a file; a witness is the folder that `--out` named" in refusal(folder / SPEC)
+    assert "There is no file 'witness.json' in" in refusal(folder / "nowhere")
+    for name in ("a\0b", "a\ud800"):
+        assert refusal(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        (struct.pack("<Q", 2**63) + b"{}", "no safetensors file, or it is cut off"),
+        (struct.pack("<Q", 2**40) + b"{}", "no safetensors file, or it is cut off"),
+        (struct.pack("<Q", 0), "no safetensors file, or it is cut off"),
+        (struct.pack("<Q", 2) + b"[]", "is no JSON object"),
+        (struct.pack("<Q", 2) + b"{}", "does not say for which model it was written"),
+        (struct.pack("<Q", 2) + b"\xff\xfe", "is not JSON"),
+        (struct.pack("<Q", 200_000) + b"[" * 200_000, "is nested too deep"),
+        (struct.pack("<Q", 15) + b'{"a":1,"a":2}  ', "repeats a field name"),
+        (struct.pack("<Q", 20) + b'{"__metadata__":{}} ', "does not say for which model"),
+    ],
+)
+def test_hostile_headers(folder: Path, header: bytes, words: str) -> None:
+    with_weight_file(folder, header)
+    assert words in refusal(folder)
+
+
+def _describe(**fields: Any) -> Callable[[dict[str, Any], bytes], bytes]:
+    def change(header: dict[str, Any], numbers: bytes) -> bytes:
+        header["readout.bias"] |= fields
+        return numbers
+
+    return change
+
+
+def _extra(header: dict[str, Any], numbers: bytes) -> bytes:
+    end = len(numbers)
+    header["zzz"] = {"dtype": "F64", "shape": [1], "data_offsets": [end, end + 8]}
+    return numbers + bytes(8)
+
+
+def _empty_and_endless(header: dict[str, Any], numbers: bytes) -> bytes:
+    end = len(numbers)
+    header["zzz"] = {"dtype": "F64", "shape": [0, 2**62, 4], "data_offsets": [end, end]}
+    return numbers
+
+
+def _missing(header: dict[str, Any], numbers: bytes) -> bytes:
+    last = [*header][-1]
+    return numbers[: header.pop(last)["data_offsets"][0]]
+
+
+def _unsorted(header: dict[str, Any], numbers: bytes) -> bytes:
+    header |= {"__metadata__": header.pop("__metadata__")}
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_extra, "The weights hold the tensor 'zzz', which belongs to nothing"),
+        (_empty_and_endless, "The tensor 'zzz' of 'weights.safetensors' does not lie where its shape says"),
+        (_missing, "The weights lack the tensor"),
+        (_unsorted, "is not laid out as this package does"),
+        (_describe(dtype="F32"), "must be F64 or I64; it is F32"),
+        (_describe(dtype="I64"), "must be float64 of shape"),
+        (_describe(shape=[2**60]), "does not lie where its shape says"),
+        (_describe(shape=[2**62, 4]), "does not lie where its shape says"),
+        (_describe(shape=[0, 2**60]), "does not lie where its shape says"),
+        (_describe(shape=[-1]), "has a shape that is none"),
+        (_describe(shape=[1.0]), "has a shape that is none"),
+        (_describe(shape=[True]), "has a shape that is none"),
+        (_describe(shape=[1] * 9), "has a shape that is none"),
+        (_describe(shape="1"), "must be an array"),
+        (_describe(data_offsets=[0, 8]), "does not lie where its shape says"),
+        (_describe(data_offsets=[]), "does not lie where its shape says"),
+        (_describe(more=1), "has fields that its schema does not know"),
+        (lambda _, numbers: numbers[:-8], "or the file is cut off"),
+        (lambda _, numbers: numbers + b"\0", "bytes of numbers; its tensors take"),
+    ],
+)
+def test_weights_that_are_not_the_models(
+    folder: Path, change: Callable[[dict[str, Any], bytes], bytes], words: str
+) -> None:
+    with_weights(folder, change)
+    assert words in refusal(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_weights_are_finite(folder: Path, value: float) -> None:
+    header, _ = parts_of((folder / WEIGHTS).read_bytes())
+    names = [name for name in header if name != "__metadata__"]
+    for name in names:
+        if header[name]["dtype"] == "F64":
+            set_number(folder, name, 0, value)
+            assert f"The tensor '{name}' of '{WEIGHTS}' holds a number that is not finite" in refusal(folder)
+            break
+
+
+HUGE = 2**60
+
+
+def _at(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(record: dict[str, Any]) -> None:
+        inner: Any = record
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_at("theorem", value="S-T99"), "There is no theorem 'S-T99'"),
+        (_at("theorem", value="x" * 9999), "may have 100 characters"),
+        (_at("family", value="lstm"), "There is no family 'lstm'"),
+        (_at("arithmetic", value="float8"), "An arithmetic is float64, float32, down:N,K"),
+        (_at("arithmetic", value="nearest:9998"), "need an odd p from 3 to 399"),
+        (_at("schema", value="separatrix.certificate"), "Expected a record of schema 'separatrix.witness'"),
+        (_at("version", value=2), "is read in version 1; this one has version 2"),
+        (_at("weights_sha256", value=None), "must be text"),
+        (_at("surprise", value=1), "has fields that its schema does not know: 'surprise'"),
+        (_at("task", "name", value="hotpot"), "There is no task 'hotpot'"),
+        (_at("task", "name", value="dyck"), "dyck has no parameter 'alphabet'"),
+        (_at("task", "params", "n", value=HUGE), f"needs 1 ≤ n ≤ 2^24; got n={HUGE}"),
+        (_at("task", "params", "n", value=-1), "needs 1 ≤ n ≤ 2^24; got n=-1"),
+        (_at("task", "params", "n", value="4"), "needs a whole number for n"),
+        (_at("task", "params", "n", value=[4]), "index-lookup takes no list for n"),
+        (_at("task", "params", "n", value={"a": 4}), "index-lookup takes no object for n"),
+        (_at("task", "params", "alphabet", value=8), "gives 2 numbers; index-lookup asks for scores of 8"),
+        (
+            _at("task", value={"name": "nearest-neighbour", "params": {"n": 4}}),
+            "cannot read the inputs of nea",
+        ),
+        (
+            _at("task", value={"name": "q-sparse-averaging", "params": {"n": 4}}),
+            "cannot read the inputs of q-",
+        ),
+        (
+            _at("task", value={"name": "distractor-qa", "params": {"file": "/etc/passwd"}}),
+            "cannot name anoth",
+        ),
+        (_at("model", value=[]), "A model's form is one of"),
+        (_at("model", "form", value="oracle"), "A model's form is one of"),
+        (_at("model", "form", value="recurrent"), "lacks the field 'tokens'"),
+        (_at("model", "inputs", "width", value=HUGE), "At most 1,048,576 is taken for the width"),
+        (_at("model", "inputs", "appended", value=HUGE), "At most 4,096 is taken for the number of appended"),
+        (_at("model", "inputs", "pad", value=10**30), "out of reach"),
+        (_at("model", "inputs", "classes", 0, "count", value=10**30), "out of reach"),
+        (_at("model", "inputs", "classes", 0, "code", "count", value=HUGE), "A code breaks a rule"),
+        (_at("model", "inputs", "classes", value=[]), "which belongs to nothing"),
+        (_at("model", "layers", value=[]), "A Transformer has 1 to 64 layers; got 0"),
+        (_at("model", "layers", 0, "feed_forward", "maps", value=HUGE), "cannot have"),
+        (_at("model", "layers", 0, "heads", value=["standard"] * 3), "The weights lack the tensor"),
+        (_at("model", "readout", "code", "count", value=HUGE), "A code breaks a rule"),
+        (_at("model", "layout", value=json.loads("[" * 29 + "]" * 29)), "is a JSON object; got"),
+        (_at("size", "width", value=10**29), "states a size that its weights do not have"),
+        (_at("claims", value=None), "must be an array"),
+        (_at("variant", value="\ud800"), "holds half a character"),
+    ],
+)
+def test_specs_that_make_no_sense(folder: Path, change: Callable[[dict[str, Any]], None], words: str) -> None:
+    with_spec(folder, change)
+    assert words in refusal(folder)
+
+
+def test_a_witness_cannot_bring_its_own_proof(folder: Path, certificate: Certificate) -> None:
+    with_spec(folder, _at("claims", value=[claim.to_fields() for claim in certificate.claims]))
+    assert "intervals belong to a certificate" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "nested too deep"),
+        ('{"a": ' * 100_000, "nested too deep"),
+        ('{"schema": "separatrix.witness", "schema": "separatrix.witness"}', "repeats a field name"),
+        ('{"a": NaN}', "has NaN, which is no JSON number"),
+        ('{"a": 1e999}', "is beyond every float"),
+        ("[1, 2]", "is a JSON object; got"),
+        ('{"a": ' + "9" * 5000 + "}", "is not JSON"),
+    ],
+)
+@pytest.mark.parametrize("name", [SPEC, CERTIFICATE])
+def test_hostile_json(folder: Path, built: Witness, name: str, text: str, words: str) -> None:
+    (folder / name).write_text(text)
+    with pytest.raises(InvalidFile, match=re.escape(words)):
+        stated_certificate(folder, built) if name == CERTIFICATE else load(folder)
+
+
+VALUES = st.one_of(
+    st.sampled_from([None, True, 0, 1, -1, 2**31, 2**62, HUGE, 2**64, 10**30, 10**40, 0.5, 1e300]),
+    st.sampled_from(["", "standard", "own", "across", "binary", "float32", "\x1b", "transformer", "reals"]),
+    st.sampled_from([[], {}, [[]], [{}], {"kind": "binary", "count": 2**40}, {"kind": "own", "shift": 2}]),
+    st.integers(),
+    st.text(max_size=4),
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(inner, (*path, key))
+
+
+def _changed(record: dict[str, Any], draw: st.DataObject) -> None:
+    for _ in range(draw.draw(st.integers(1, 3))):
+        *path, last = draw.draw(st.sampled_from([place for place in _places(record) if place]))
+        inner: Any = record
+        for step in path:
+            inner = inner[step]
+        kind = draw.draw(st.sampled_from(["replace", "delete", "double"]))
+        if kind == "replace":
+            inner[last] = copy.deepcopy(draw.draw(VALUES))  # a later change must not reach the next example
+        elif kind == "delete":
+            del inner[last]
+        elif isinstance(inner, list):
+            inner.append(copy.deepcopy(inner[last]))
+        else:
+            inner[f"{last}x"] = copy.deepcopy(inner[last])
+
+
+def _attempt(folder: Path) -> None:
+    """Load it and run it, or say why not."""
+    try:
+        witness = load(folder)
+        if witness.task.length < 1000:
+            witness.model.answers(witness.task.sample(2, seed=0).inputs)
+    except SeparatrixError as error:
+        refused = str(error)
+    else:
+        refused = "no"
+    assert 0 < len(refused) < 2000
+
+
+FUZZ = settings(
+    max_examples=300,
+    deadline=20_000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@FUZZ
+@given(draw=st.data())
+def test_no_spec_crashes(
+    original: Path, tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("f")
+    shutil.copytree(original, folder, dirs_exist_ok=True)
+    with_spec(folder, lambda record: _changed(record, draw))
+    _attempt(folder)
+
+
+@FUZZ
+@given(draw=st.data())
+def test_no_header_crashes(
+    original: Path, tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("f")
+    shutil.copytree(original, folder, dirs_exist_ok=True)
+
+    def change(header: dict[str, Any], numbers: bytes) -> bytes:
+        _changed(header, draw)
+        return numbers
+
+    with_weights(folder, change)
+    _attempt(folder)
+
+
+@FUZZ
+@given(
+    name=st.sampled_from([SPEC, WEIGHTS]),
+    edits=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.binary(max_size=6)), min_size=1, max_size=4
+    ),
+    cut=st.one_of(st.none(), st.floats(0, 1)),
+)
+def test_no_bytes_crash(
+    original: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    edits: list[tuple[float, bytes]],
+    cut: float | None,
+) -> None:
+    folder = tmp_path_factory.mktemp("f")
+    shutil.copytree(original, folder, dirs_exist_ok=True)
+    content = bytearray((folder / name).read_bytes())
+    for where, piece in edits:
+        at = int(where * len(content))
+        content[at : at + len(piece)] = piece
+    if cut is not None:
+        del content[int(cut * len(content)) :]
+    if name == WEIGHTS:
+        with_weight_file(folder, bytes(content))
+    else:
+        (folder / name).write_bytes(content)
+    _attempt(folder)
