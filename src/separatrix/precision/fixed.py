@@ -97,6 +97,9 @@ class FixedPoint(NumberSystem):
         has its 53 bits above 2^-places.
         """
         refuse_nonfinite(values)
+        whole_steps = self._whole_steps(values)
+        if whole_steps is not None:
+            return whole_steps
         places = self.one.bit_length() + 60
         size = ceil_log2(self.limit // self.one + 1)
         bounded = values.clamp(-(2.0**size), 2.0**size)
@@ -106,6 +109,22 @@ class FixedPoint(NumberSystem):
         rest = torch.where(negligible, rest.sign(), rest * 2.0**places)
         exact = (Integers.from_float(whole, size) << places) + Integers.from_float(rest, places)
         return self._round(exact * self.one, 1 << places)
+
+    def _whole_steps(self, values: Float[Tensor, "*shape"]) -> Integers | None:
+        """Numbers that need no rounding, as codes and most weights do; None unless all of them are such.
+
+        The product with `one` is exact in float64 if that is a power of two, or if the values are whole and
+        the product stays below 2^53.
+        """
+        if values.numel() == 0:
+            return None
+        steps = values * float(self.one)
+        largest = max(float(steps.abs().max()), 1.0)
+        doubling = self.one & (self.one - 1) == 0
+        exact = steps == steps.round() if doubling else values == values.round()
+        if largest >= 2.0**52 or not bool(exact.all()):
+            return None
+        return Integers.of(steps.to(torch.int64), ceil_log2(int(largest) + 1))
 
     def decode(self, numbers: Numbers) -> NDArray[np.object_]:
         """Steps over steps in 1."""

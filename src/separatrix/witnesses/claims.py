@@ -1,4 +1,4 @@
-"""Claims of a program: one for each obligation of its heads and gadgets."""
+"""From a built program to a witness: its claims are the obligations of its heads and gadgets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from fractions import Fraction
 from separatrix.evidence import Claim
 from separatrix.witnesses.language import Built, Program
 from separatrix.witnesses.language.scales import leak_borne
+from separatrix.witnesses.witness import Witness
 
-__all__ = ["claims_of"]
+__all__ = ["claims_of", "witness_of"]
+
+
+def witness_of(built: Built, *, theorem: str, family: str, variant: str = "") -> Witness:
+    """The witness that a built program is, of this theorem for its own task."""
+    return Witness(
+        task=built.program.task,
+        theorem=theorem,
+        family=family,
+        variant=variant,
+        model=built.model,
+        claims=claims_of(built, source=theorem),
+        built=built,
+    )
 
 
 def claims_of(built: Built, *, source: str) -> tuple[Claim, ...]:

@@ -8,7 +8,7 @@ from separatrix.models.explicit.codes import Digits, SignCode
 from separatrix.models.explicit.positions import Across
 from separatrix.tasks.disjointness import Disjointness
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Program, Rival, address_rivals, build, constant, joined
 from separatrix.witnesses.witness import Witness
 
@@ -44,12 +44,4 @@ def disjointness(task: Disjointness, choices: Choices) -> Witness:
         share = layer.average("share", both)
     program.answer_scores(joined([constant([Fraction(5, 4 * task.n)]), share]))
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="S-T13",
-        family="transformer-2",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="S-T13"),
-        built=built,
-    )
+    return witness_of(built, theorem="S-T13", family="transformer-2")

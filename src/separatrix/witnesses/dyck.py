@@ -13,7 +13,7 @@ from separatrix.models.explicit.codes import Digits, Ladder, Reciprocal
 from separatrix.models.explicit.positions import Own
 from separatrix.tasks.dyck import Dyck
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import (
     Built,
     Field,
@@ -176,12 +176,4 @@ def _require(task: Dyck, form: str) -> None:
 
 
 def _witness(task: Dyck, built: Built, *, family: str, variant: str) -> Witness:
-    return Witness(
-        task=task,
-        theorem=_SOURCE,
-        family=family,
-        variant=variant,
-        model=built.model,
-        claims=claims_of(built, source=_SOURCE),
-        built=built,
-    )
+    return witness_of(built, theorem=_SOURCE, family=family, variant=variant)

@@ -14,7 +14,7 @@ from separatrix.models.explicit.codes import Code, Digits, SignCode
 from separatrix.models.explicit.positions import Across, Listed, PositionRule
 from separatrix.tasks.equality import Equality
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import (
     Built,
     Field,
@@ -159,12 +159,4 @@ def _excess(result: Callable[[int], Field], first: Field, second: Field, *, apar
 
 
 def _witness(task: Equality, built: Built, *, theorem: str, variant: str) -> Witness:
-    return Witness(
-        task=task,
-        theorem=theorem,
-        family="transformer-2",
-        variant=variant,
-        model=built.model,
-        claims=claims_of(built, source=theorem),
-        built=built,
-    )
+    return witness_of(built, theorem=theorem, family="transformer-2", variant=variant)

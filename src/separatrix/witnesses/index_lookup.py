@@ -8,7 +8,7 @@ from separatrix.models.explicit.codes import Binary, Digits, SignCode
 from separatrix.models.explicit.positions import Own
 from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Program, Rival, address_rivals, build
 from separatrix.witnesses.witness import Witness
 
@@ -48,12 +48,4 @@ def index_lookup(task: IndexLookup, choices: Choices) -> Witness:
         digits = layer.step("digits", found, off=0, on=1)
     program.answer_code(2 * digits - 1, code=Binary(count=task.alphabet))
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="S-T1",
-        family="transformer-1",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="S-T1"),
-        built=built,
-    )
+    return witness_of(built, theorem="S-T1", family="transformer-1")

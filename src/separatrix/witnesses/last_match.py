@@ -13,7 +13,7 @@ from separatrix.models.explicit.codes import Circle, OneHot
 from separatrix.models.explicit.positions import Own
 from separatrix.tasks.match3 import Match3
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Field, Linear, Obligation, Program, Rival, build, constant
 from separatrix.witnesses.language.operations import Gadget, Unit
 from separatrix.witnesses.matching import THRESHOLD, dummy_field, dummy_level, gap, mirrored
@@ -67,15 +67,7 @@ def match3_last(task: Match3, choices: Choices) -> Witness:
     bar = _BAR / (task.n + 1)
     program.answer_scores((1 * share).through(signs) + constant([bar, -bar]))
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="R-M3′",
-        family="transformer-2",
-        variant="last-output",
-        model=built.model,
-        claims=claims_of(built, source="R-M3′"),
-        built=built,
-    )
+    return witness_of(built, theorem="R-M3′", family="transformer-2", variant="last-output")
 
 
 def _above(form: Linear) -> Callable[[Callable[[int], Field]], Gadget]:

@@ -26,7 +26,7 @@ from separatrix.precision.floats import Float32
 from separatrix.tasks.match2 import Match2
 from separatrix.tasks.match3 import Match3
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Field, Linear, Program, Rival, build, constant
 from separatrix.witnesses.language.program import FlagSource
 from separatrix.witnesses.language.scales import least_scale
@@ -68,15 +68,7 @@ def match2(task: Match2, choices: Choices) -> Witness:
     signs = np.array([[Fraction(-1)], [Fraction(1)]], dtype=object)
     program.answer_scores((1 * found).through(signs) + constant([THRESHOLD, -THRESHOLD]))
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="R-M2",
-        family="transformer-1",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="R-M2"),
-        built=built,
-    )
+    return witness_of(built, theorem="R-M2", family="transformer-1")
 
 
 _COSINE, _SINE, _ONE, _DUMMY = range(4)

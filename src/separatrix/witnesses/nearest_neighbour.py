@@ -12,7 +12,7 @@ from separatrix.models.explicit.codes import Binary
 from separatrix.models.explicit.positions import Own, Remainder
 from separatrix.tasks.nearest_neighbour import NearestNeighbour
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Program, Rival, address_rivals, build
 from separatrix.witnesses.witness import Witness
 
@@ -73,15 +73,7 @@ def nearest_neighbour(task: NearestNeighbour, choices: Choices) -> Witness:
         )
     program.answer_scores(found)
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="S-T7",
-        family="transformer-2",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="S-T7"),
-        built=built,
-    )
+    return witness_of(built, theorem="S-T7", family="transformer-2")
 
 
 def _coordinate(task: NearestNeighbour) -> Fraction:

@@ -10,7 +10,7 @@ from separatrix.models.explicit.positions import Own
 from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.mqar import MultiQueryRecall
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Built, Program, Rival, address_rivals, build
 from separatrix.witnesses.recall_in_sequences import sequence_program
 from separatrix.witnesses.witness import Witness
@@ -100,12 +100,4 @@ def _other_keys(keys: Binary, times: int) -> Sequence[Rival]:
 
 
 def _witness(task: AssociativeRecall | MultiQueryRecall, built: Built) -> Witness:
-    return Witness(
-        task=task,
-        theorem="S-T7",
-        family="transformer-2",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="S-T7"),
-        built=built,
-    )
+    return witness_of(built, theorem="S-T7", family="transformer-2")

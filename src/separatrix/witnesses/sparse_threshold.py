@@ -15,7 +15,7 @@ from separatrix.models.explicit.codes import Digits, SignCode
 from separatrix.models.explicit.positions import Listed, Own
 from separatrix.tasks.sparse_threshold import Feature, SparseThreshold
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.claims import claims_of
+from separatrix.witnesses.claims import witness_of
 from separatrix.witnesses.language import Program, Rival, address_rivals, build, constant, joined
 from separatrix.witnesses.witness import Witness
 
@@ -79,15 +79,7 @@ def sparse_threshold(task: SparseThreshold, choices: Choices) -> Witness:
     middle = Fraction(2 * task.bound + 1, 2 * task.n)
     program.answer_scores(joined([constant([middle]), share]))
     built = build(program, choices.system)
-    return Witness(
-        task=task,
-        theorem="S-T13",
-        family="transformer-2",
-        variant="",
-        model=built.model,
-        claims=claims_of(built, source="S-T13"),
-        built=built,
-    )
+    return witness_of(built, theorem="S-T13", family="transformer-2")
 
 
 def _places(features: Sequence[Feature], *, n: int, k: int) -> Int[Tensor, "bit place"]:

@@ -161,27 +161,48 @@ class TokenInputs(InputMap):
         """Class by class; a token of no class, padding among them, has the vector 0."""
         end, device = inputs.shape[1], inputs.device
         tokens = inputs.gather(1, places.clamp(max=end - 1)) if end else places
-        vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
         inside = places < end
         spread = lengths.unsqueeze(1).expand_as(places)
+        vectors: Tensor | None = None
         for each in self.classes:
             chosen = inside & (tokens >= each.first) & (tokens < each.first + each.count)
-            if not bool(chosen.any()):
-                continue
-            rows = each.bias.to(device).expand(int(chosen.sum()), -1)
-            if each.code is not None:
-                rows = rows + each.code.rows(tokens[chosen] - each.first) @ each.matrix.T.to(device)
-            for track in self.tracks:
-                if track.name in each.tracks:
-                    where = track.rows(places[chosen].unsqueeze(1), spread[chosen].unsqueeze(1)).squeeze(1)
-                    rows = rows + where @ each.tracks[track.name].T.to(device)
-            if each.placed is not None and each.code is not None:
-                code = each.code.rows(tokens[chosen] - each.first)
-                rows = rows + each.placed.rows(code, places[chosen], spread[chosen], width=self.width)
-            vectors[chosen] = rows
+            count = int(chosen.sum())
+            if count == chosen.numel():
+                rows = self._rows(each, tokens.reshape(-1), places.reshape(-1), spread.reshape(-1))
+                return rows.reshape(*places.shape, self.width)
+            if count:
+                if vectors is None:
+                    vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
+                vectors[chosen] = self._rows(each, tokens[chosen], places[chosen], spread[chosen])
+        if vectors is None:
+            vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
         if len(self.own):
             vectors[~inside] = self.own.to(device)[places[~inside] - end]
         return vectors
+
+    def _rows(
+        self,
+        each: TokenClass,
+        tokens: Int[Tensor, "row"],
+        places: Int[Tensor, "row"],
+        lengths: Int[Tensor, "row"],
+    ) -> Float[Tensor, "row width"]:
+        """The vectors of tokens of one class: one product with all its matrices side by side."""
+        code = None if each.code is None else each.code.rows(tokens - each.first)
+        features, matrices = ([], []) if code is None else ([code], [each.matrix])
+        for track in self.tracks:
+            if track.name in each.tracks:
+                features.append(track.rows(places.unsqueeze(1), lengths.unsqueeze(1)).squeeze(1))
+                matrices.append(each.tracks[track.name])
+        bias = each.bias.to(tokens.device)
+        if features:
+            joined = torch.cat(matrices, dim=1).T.to(tokens.device)
+            rows = torch.addmm(bias, torch.cat(features, dim=1), joined)
+        else:
+            rows = bias.expand(len(tokens), -1).clone()
+        if each.placed is not None and code is not None:
+            rows += each.placed.rows(code, places, lengths, width=self.width)
+        return rows
 
     def tensors(self) -> dict[str, Tensor]:
         """Matrices and biases by class, lists by track."""
