@@ -1,4 +1,7 @@
-"""The pages that are read from the registries: the tasks and the results. `make docs` writes them."""
+"""The pages that are read from the registries and from measured figures. `make docs` writes them.
+
+The tasks and the results are generated whole; the page of witnesses has its tables filled in.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,29 @@ import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.witness_tables import (
+    bits_series,
+    bits_table,
+    certified_table,
+    lookup_table,
+    peer_table,
+    precision_table,
+    read_data,
+)
+from benchmarks.witness_tasks import task_for
+
 from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
+from separatrix.certificates.plots import plot_bits
 from separatrix.cli.output import paragraphs
 from separatrix.files import written_whole
 from separatrix.tasks import TASKS, Task
+from separatrix.witnesses import CATALOGUE, Choices
 
-__all__ = ["PAGES"]
+__all__ = ["FIGURES", "PAGES"]
 
+_HERE = Path(__file__).parent
 _WIDTH = 110
+_SHOWN_SIZE = 8
 _MOST_LINES = 12
 
 
@@ -64,7 +82,65 @@ def results_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"tasks.md": tasks_page, "results.md": results_page}
+def witnesses_page() -> str:
+    """The page as it stands, with its tables made anew."""
+    data = read_data()
+    tables = {
+        "catalogue": _catalogue(),
+        "bits": bits_table(data),
+        "lookup": lookup_table(data),
+        "certified": certified_table(data),
+        "precision": precision_table(data),
+        "peers": peer_table(data),
+    }
+    text = (_HERE / "witnesses.md").read_text()
+    for name, table in tables.items():
+        text = _filled_in(text, name, table)
+    return text
+
+
+def _filled_in(text: str, name: str, table: str) -> str:
+    """The text with a table in the place that is marked for it."""
+    begin, end = f"<!-- generated: {name} -->\n", "<!-- end -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    assert found and closed, f"the page has no place for {name}"  # noqa: PT018
+    return f"{before}{begin}{table}\n{end}{after}"
+
+
+def witnesses_figure(path: Path) -> None:
+    """Parameter bits against N."""
+    plot_bits(bits_series(read_data()), path, title="parameter bits of the least proven witness")
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "tasks.md": tasks_page,
+    "results.md": results_page,
+    "witnesses.md": witnesses_page,
+}
+FIGURES: Mapping[str, Callable[[Path], None]] = {"witnesses-bits.svg": witnesses_figure}
+
+
+def _catalogue() -> str:
+    lines = [
+        "| theorem | task | family | width | layers | heads | parameters | parameter bits |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for entry in CATALOGUE:
+        witness = entry.builder()(task_for(entry, _SHOWN_SIZE), Choices())
+        size = witness.size
+        shown = f"`{_chosen(witness.task)}`" + (f": {entry.variant}" if entry.variant else "")
+        counts = (size.width, size.layers, size.heads, size.parameters, size.parameter_bits)
+        cells = (entry.theorem, shown, entry.family, *(f"{count:,}" for count in counts))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _chosen(task: Task) -> str:
+    """The task with the parameters that are not its defaults."""
+    defaults = {field.name: field.default for field in dataclasses.fields(task)}
+    chosen = {name: getattr(task, name) for name in defaults if getattr(task, name) != defaults[name]}
+    return f"{task.name}({', '.join(f'{name}={value}' for name, value in chosen.items())})"
 
 
 def _content() -> Content:
@@ -140,10 +216,12 @@ def _claim(result: Result, claim: Claim) -> str:
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every page and figure."""
     for name, page in PAGES.items():
-        with written_whole(Path(__file__).parent / name) as file:
+        with written_whole(_HERE / name) as file:
             file.write(page())
+    for name, draw in FIGURES.items():
+        draw(_HERE / name)
 
 
 if __name__ == "__main__":

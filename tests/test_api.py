@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 import separatrix
+from separatrix.evidence import Certificate
 from separatrix.tasks import Batch, Task
+from separatrix.witnesses import Witness
 
 SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 
@@ -22,18 +24,26 @@ SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> None:
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
         importlib.import_module(module.name)
+    built = separatrix.witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
     calls: dict[str, Callable[[], object]] = {
         "TASKS": lambda: separatrix.TASKS.get("index-lookup"),
         "SeparatrixError": lambda: separatrix.SeparatrixError("a sentence"),
         "__version__": lambda: separatrix.__version__,
+        "certify": lambda: separatrix.certify(built),
+        "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
+        "save": lambda: separatrix.save(built, tmp_path / "again"),
         "task": lambda: separatrix.task("index-lookup", n=4),
+        "witness_for": lambda: built,
     }
     assert sorted(calls) == sorted(separatrix.__all__)
     results = {name: call() for name, call in calls.items()}
     assert isinstance(results["task"], Task)
     assert isinstance(results["sample"], Batch)
+    assert isinstance(results["load"], Witness)
+    assert isinstance(results["certify"], Certificate)
+    assert results["certify"].verdict == "proved"
     assert str(results["make_atlas"]).lower().startswith("<!doctype html>")
 
 

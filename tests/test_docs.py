@@ -12,13 +12,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs.generate import PAGES
+from docs.generate import FIGURES, PAGES
 
 import separatrix
 from separatrix.cli import main
 
 ROOT = Path(__file__).parent.parent
-WRITTEN = ("README.md", "docs/own-task.md", "docs/randomness.md")
+WRITTEN = (
+    "README.md",
+    "docs/own-task.md",
+    "docs/randomness.md",
+    "docs/witnesses.md",
+    "docs/certificates.md",
+)
 RUN_CONFORMANCE = """
 for value in [value for value in list(globals().values()) if isinstance(value, type)]:
     for name in dir(value):
@@ -48,10 +54,14 @@ def test_python_blocks_run(page: str) -> None:
     assert ("ran test_text_round_trip" in done.stdout) == (page == "docs/own-task.md")
 
 
-def test_commands_of_the_readme_run(tmp_path: Path) -> None:
-    lines = [line for block in blocks("README.md", "") for line in block.splitlines()]
+@pytest.mark.parametrize(
+    ("page", "count"), [("README.md", 8), ("docs/witnesses.md", 3), ("docs/certificates.md", 2)]
+)
+def test_commands_run(page: str, count: int, tmp_path: Path) -> None:
+    """In their order, in one folder."""
+    lines = [line for block in blocks(page, "") for line in block.splitlines()]
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("separatrix ")]
-    assert len(commands) == 5
+    assert len(commands) == count
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", "separatrix", *command],
@@ -67,6 +77,12 @@ def test_commands_of_the_readme_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_up_to_date(page: str) -> None:
     assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_are_up_to_date(name: str, tmp_path: Path) -> None:
+    FIGURES[name](tmp_path / name)
+    assert (ROOT / "docs" / name).read_bytes() == (tmp_path / name).read_bytes(), "run `make docs`"
 
 
 def test_commands_of_the_task_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

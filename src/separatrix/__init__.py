@@ -17,16 +17,34 @@ from separatrix.version import __version__
 
 if TYPE_CHECKING:
     from separatrix.atlas import make_atlas
+    from separatrix.certificates import certify
     from separatrix.errors import SeparatrixError
     from separatrix.tasks import TASKS, Batch, task
+    from separatrix.witnesses import witness_for
+    from separatrix.witnesses.files import load, save
 
-__all__ = ["TASKS", "SeparatrixError", "__version__", "make_atlas", "sample", "task"]
+__all__ = [
+    "TASKS",
+    "SeparatrixError",
+    "__version__",
+    "certify",
+    "load",
+    "make_atlas",
+    "sample",
+    "save",
+    "task",
+    "witness_for",
+]
 
 _HOMES = {
     "TASKS": "separatrix.tasks",
     "SeparatrixError": "separatrix.errors",
+    "certify": "separatrix.certificates",
+    "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
+    "save": "separatrix.witnesses.files",
     "task": "separatrix.tasks",
+    "witness_for": "separatrix.witnesses",
 }
 
 

@@ -69,6 +69,9 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
         "tasks": (),
         "sample": ("index-lookup", "--n", "3"),
         "describe": ("index-lookup",),
+        "witness": ("index-lookup", "--n", "3", "--alphabet", "2", "--out", str(tmp_path / "w")),
+        "certify": (str(tmp_path / "w"),),
+        "frontier": ("index-lookup", "--n", "3", "--alphabet", "2", "--plot", str(tmp_path / "w.svg")),
         "atlas": ("--out", str(tmp_path)),
     }
     assert tuple(lines) == COMMANDS

@@ -18,7 +18,12 @@ from tests.cli.running import COMMANDS, Ran, process, run
 
 
 @pytest.mark.parametrize(
-    "argv", [["--help"], ["--version"], [], ["sampl"], ["--nonsense"], ["sample", "--help"], ["sample"]]
+    "argv",
+    [
+        *([], ["--help"], ["--version"], ["sampl"], ["--nonsense"], ["sample", "--help"], ["sample"]),
+        *(["witness", "--help"], ["witness"], ["certify", "--help"], ["certify"]),
+        *(["frontier", "--help"], ["frontier"]),
+    ],
 )
 def test_torch_waits_until_a_command_needs_it(argv: list[str]) -> None:
     script = f"import sys; from separatrix.cli import main; main({argv!r}); print('torch' in sys.modules)"

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import separatrix
+import separatrix.certificates.frontier
 from separatrix.tasks import TASKS, Batch
 from separatrix.tasks.index_lookup import IndexLookup
 from tests.cli.running import COMMANDS, refused, run
@@ -18,7 +19,10 @@ from tests.cli.running import COMMANDS, refused, run
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("sampl", "There is no command 'sampl'. Did you mean sample? Known: tasks, sample, describe, atlas."),
+        (
+            "sampl",
+            "There is no command 'sampl'. Did you mean sample? Known: tasks, sample, describe, witness, cert",
+        ),
         ("--verion", "There is no option '--verion'. Did you mean --version? Known: --help, --version."),
         ("--nonsense", "There is no option '--nonsense'. Known: --help, --version."),
         ("tasks --jsn", "There is no option '--jsn'. Did you mean --json? Known: --json, --help."),
@@ -91,7 +95,9 @@ def test_our_own_mistakes_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 OPTIONS = "--n --n=4 --count --seed --json --no-json --out --help --version --lengths --form -- -n -h - ="
+OPTIONS += " --family --variant --addresses --arithmetic"
 VALUES = "0 1 2 4 7 8 -1 3.5 nan inf 1e9 0x10 999999999999999999999999 true none full cot varied"
+VALUES += " transformer-1 rnn binary one-hot float32 down:4,2 nearest:9 ."
 WORDS = st.one_of(
     st.sampled_from(["", *COMMANDS, *TASKS.names(), *OPTIONS.split(), *VALUES.split()]),
     st.text(st.characters(exclude_characters="/", exclude_categories=()), max_size=3),
@@ -111,6 +117,8 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = tmp_path_factory.mktemp("fuzz")
         patch.chdir(folder)
         patch.setattr(separatrix, "make_atlas", lambda _: folder / "index.html", raising=False)
+        # A front takes seconds.
+        patch.setattr(separatrix.certificates.frontier, "frontier", lambda *_, **__: ())
         yield
 
 

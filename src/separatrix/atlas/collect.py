@@ -15,10 +15,11 @@ import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast, get_args
 
+from separatrix.atlas.certified import Certified, certified
 from separatrix.atlas.examples import Example, example_of
 from separatrix.errors import InvalidInput
 from separatrix.tasks import TASKS, Task
@@ -68,6 +69,7 @@ class Claim:
     owed: Owed
     artefacts: tuple[Artefact, ...]
     built: frozenset[Artefact]
+    certified: tuple[Certified, ...] = ()
 
     @property
     def missing(self) -> tuple[Artefact, ...]:
@@ -180,13 +182,14 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
     if not 0 <= seed < 1 << 63:
         raise InvalidInput(f"The atlas needs a seed from 0 to 2^63 − 1; got seed={seed}.")
     held = _held(holders)
+    proven = certified()
     table = tuple(
-        ResultRow(label=row.label, results=tuple(_result(entry, held) for entry in row.theorems))
+        ResultRow(label=row.label, results=tuple(_result(entry, held, proven) for entry in row.theorems))
         for row in rows()
     )
     listed = {result.theorem.id for row in table for result in row.results}
     partners = tuple(
-        _result(entry, held)
+        _result(entry, held, proven)
         for entry in THEOREMS.values()
         if entry.id not in listed and entry.status != "open"
     )
@@ -216,13 +219,17 @@ def _held(holders: Sequence[str]) -> frozenset[Artefact]:
     return frozenset(found)
 
 
-def _result(theorem: Theorem, held: frozenset[Artefact]) -> Result:
+def _result(
+    theorem: Theorem, held: frozenset[Artefact], proven: Mapping[Artefact, Certified]
+) -> Result:
     keys = iter(theorem.artefacts)
     claims = []
     for owed in theorem.owes:
         count = max(1, len(owed.tasks)) * max(1, len(owed.families))
         artefacts = tuple(next(keys) for _ in range(count))
-        claims.append(Claim(owed=owed, artefacts=artefacts, built=held.intersection(artefacts)))
+        built = held.intersection(artefacts)
+        shown = tuple(proven[artefact] for artefact in artefacts if artefact in built & proven.keys())
+        claims.append(Claim(owed=owed, artefacts=artefacts, built=built, certified=shown))
     return Result(theorem=theorem, claims=tuple(claims))
 
 

@@ -7,26 +7,29 @@ error, 130 after Ctrl-C, 143 after SIGTERM. Nothing here imports torch until a c
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Final
 
 from cyclopts import App, CycloptsError, Group
 
 import separatrix
+from separatrix.cli.certifying import certify
 from separatrix.cli.describing import describe
 from separatrix.cli.flags import named_task, with_task_flags
+from separatrix.cli.frontier import frontier
 from separatrix.cli.listing import list_tasks
 from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
 from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
+from separatrix.cli.witnessing import witness
 from separatrix.errors import InvalidInput, SeparatrixError
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("tasks", "sample", "describe", "atlas")
+_COMMANDS: Final = ("tasks", "sample", "describe", "witness", "certify", "frontier", "atlas")
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
 _HELP: Final = frozenset({"--help", "-h"})
@@ -49,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(tokens: list[str]) -> int:
     try:
-        _app(tokens)(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        code = _app(tokens)(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -62,6 +65,8 @@ def _run(tokens: list[str]) -> int:
         if isinstance(error, OSError):
             let_the_reader_go()
         return _refuse(message)
+    else:
+        return code if isinstance(code, int) else 0
     return 0
 
 
@@ -86,7 +91,7 @@ def _app(tokens: Sequence[str]) -> App:
     """The commands; those about a task have the flags of the task that the words name."""
     _refuse_values(tokens)
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
-    about_a_task = command in {"sample", "describe"}
+    about_a_task = command in {"sample", "describe", "witness", "frontier"}
     task = named_task(words) if about_a_task else None
     if about_a_task and task is None and not _HELP.intersection(words):
         raise InvalidInput(f"{command} needs the name of a task; `separatrix tasks` lists them.")
@@ -103,14 +108,16 @@ def _app(tokens: Sequence[str]) -> App:
         suppress_keyboard_interrupt=False,
     )
     named = task.name if task is not None else "TASK"
-    for place, (name, function, usage) in enumerate(
-        (
-            ("tasks", list_tasks, "tasks [--json]"),
-            ("sample", with_task_flags(sample, task), f"sample {named} --n N [OPTIONS]"),
-            ("describe", with_task_flags(describe, task, size_optional=True), f"describe {named} [OPTIONS]"),
-            ("atlas", atlas, "atlas [OPTIONS]"),
-        )
-    ):
+    commands: tuple[tuple[str, Callable[..., int | None], str], ...] = (
+        ("tasks", list_tasks, "tasks [--json]"),
+        ("sample", with_task_flags(sample, task), f"sample {named} --n N [OPTIONS]"),
+        ("describe", with_task_flags(describe, task, size_optional=True), f"describe {named} [OPTIONS]"),
+        ("witness", with_task_flags(witness, task), f"witness {named} --n N [OPTIONS]"),
+        ("certify", certify, "certify PATH [--json]"),
+        ("frontier", with_task_flags(frontier, task), f"frontier {named} --n N [OPTIONS]"),
+        ("atlas", atlas, "atlas [OPTIONS]"),
+    )
+    for place, (name, function, usage) in enumerate(commands):
         app.command(function, name=name, usage=f"Usage: separatrix {usage}", sort_key=place, help_epilogue="")
     app["--help"].sort_key = app["--version"].sort_key = len(_COMMANDS)
     return app

@@ -20,6 +20,7 @@ from rich.text import Text
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.listing import papers, summary
 from separatrix.cli.output import (
+    cut,
     paragraphs,
     printable,
     printable_line,
@@ -38,7 +39,6 @@ __all__ = ["describe"]
 
 _LONGEST_COUNTED: Final = 512
 """Positions up to which the inputs are counted: beyond it their number takes long and says little."""
-_LINES_SHOWN: Final = 12
 
 
 def describe(
@@ -212,12 +212,7 @@ def _in_words(space: dict[str, Any]) -> str:
 
 def _drawn_lines(example: dict[str, Any], width: int) -> list[str]:
     parts = (printable(example["text"]), printable(f"→ {example['answer']}"))
-    return [line for part in parts for line in _cut(wrapped(part, width))]
-
-
-def _cut(lines: list[str]) -> list[str]:
-    hidden = len(lines) - _LINES_SHOWN
-    return lines if hidden <= 1 else [*lines[:_LINES_SHOWN], f"… and {hidden} lines more (--json has all)"]
+    return [line for part in parts for line in cut(wrapped(part, width))]
 
 
 def _held(split: dict[str, list[int]]) -> str:

@@ -58,7 +58,8 @@ def with_task_flags(
     """`command(task, *, …)` as a function of the task's name, its parameters and the command's own options.
 
     Without a task there is only `--n`, enough to print the command's help. With `size_optional`, a size
-    that is not given is one at which the task is shown.
+    that is not given is one at which the task is shown. Where a parameter of the task has the name of an
+    option, the word means the task's: match3's `--variant` says which task it is, and so which construction.
     """
     flags = [_generic_size()] if kind is None else _parameters(kind)
     if size_optional:
@@ -76,7 +77,7 @@ def with_task_flags(
     own = [
         option.replace(annotation=types[option.name])
         for option in inspect.signature(command).parameters.values()
-        if option.name != "task"
+        if option.name not in {"task", *(flag.name for flag in flags)}
     ]
     name = inspect.Parameter(
         "task",

@@ -7,14 +7,18 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
-from typing import Any, NoReturn, TextIO
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TextIO
 
 from rich.console import Console
 
 __all__ = [
+    "cut",
     "json_line",
     "note",
+    "note_if_long",
     "paragraphs",
     "printable",
     "printable_line",
@@ -23,6 +27,10 @@ __all__ = [
     "write_json",
     "write_json_stream",
 ]
+
+_LINES_SHOWN: Final = 12
+_LONG: Final = 3.0
+"""Seconds after which one wonders whether anything is still going on."""
 
 
 class _Terminal(Console):
@@ -41,6 +49,21 @@ def stdout_console() -> Console:
 def note(text: str) -> None:
     """A remark in one line for the person at the terminal; it never mixes with the answer."""
     print(printable_line(text), file=sys.stderr)
+
+
+@contextmanager
+def note_if_long(text: str) -> Iterator[None]:
+    """A remark if the block takes long and somebody is watching."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(_LONG, note, (text,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def printable_line(text: str) -> str:
@@ -101,3 +124,9 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
         )
         or [""]
     ]
+
+
+def cut(lines: list[str]) -> list[str]:
+    """The first lines, and how many more there are: a long input says little to a reader."""
+    hidden = len(lines) - _LINES_SHOWN
+    return lines if hidden <= 1 else [*lines[:_LINES_SHOWN], f"… and {hidden} lines more (--json has all)"]

@@ -70,7 +70,7 @@ def _missing(argument: Argument, error: MissingArgumentError) -> str:
     name = error.keyword or _shown(argument)
     if error.keyword is not None or argument.tokens:
         return f"{name} needs a value; none was given."
-    if not argument.name.startswith("-"):
+    if name == "TASK":
         return f"{_command(error)} needs the name of a task; `separatrix tasks` lists them."
     meaning = f" ({argument.parameter.help})" if argument.parameter.help else ""
     return f"{_command(error)} needs {name}{meaning}; none was given."

@@ -37,7 +37,7 @@ def _claims(program: Program, source: str) -> Iterator[Claim]:
             if head.selects:
                 yield Claim(
                     name=f"layer {number}: {head.result.name}, weight of the rivals",
-                    statement=f"where it is read, {head.result.name} gives its target all but this weight",
+                    statement=f"where {head.result.name} is read, its rivals together have little weight",
                     relation="<=",
                     threshold=Fraction(leak_borne(program, head)),
                     unit="of the attention",
@@ -47,7 +47,7 @@ def _claims(program: Program, source: str) -> Iterator[Claim]:
             duty = gadget.obligation
             yield Claim(
                 name=f"layer {number}: {gadget.result.name}, {duty.name}",
-                statement=f"where it is read, {duty.statement}",
+                statement=f"where {gadget.result.name} is read, {duty.statement}",
                 relation=duty.relation,
                 threshold=duty.threshold,
                 unit=duty.unit,

@@ -149,7 +149,7 @@ def _excess(result: Callable[[int], Field], first: Field, second: Field, *, apar
         meaning=meaning,
         obligation=Obligation(
             name="noise",
-            statement=f"{form} stays within it of 0 or of ±{apart}",
+            statement=f"{form} stays near 0 or ±{apart}",
             relation="<=",
             threshold=quarter,
             unit="error",

@@ -87,7 +87,7 @@ def _above(form: Linear) -> Callable[[Callable[[int], Field]], Gadget]:
             meaning=meaning,
             obligation=Obligation(
                 name="noise",
-                statement=f"{form} stays within it of what is at most 0, or of 1",
+                statement=f"{form} stays near what is at most 0, or near 1",
                 relation="<=",
                 threshold=_BAR / 2,
                 unit="error",

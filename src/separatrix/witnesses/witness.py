@@ -58,7 +58,7 @@ class Witness:
     def __str__(self) -> str:
         stated = theorem(self.theorem)
         lines = [f"{stated.id}: {self.task.name} by {self.family}", self.model.describe()]
-        lines += [f"  rests on: {claim.statement}" for claim in self.claims]
+        lines += [f"  rests on: {claim.statement} ({claim.requirement})" for claim in self.claims]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -44,7 +44,7 @@ def step(result: Callable[[int], Field], term: Term, *, off: Exact, on: Exact) -
         offset=(_ZERO,) * form.out,
         tolerance=quarter,
         meaning=meaning,
-        obligation=_noise(quarter, f"{form} stays within it of what is at most {low} or at least {high}"),
+        obligation=_noise(quarter, f"{form} stays near what is at most {low} or at least {high}"),
         text=f"1 if {form} ≥ {high}, 0 if ≤ {low}",
     )
 
@@ -80,7 +80,7 @@ def differs(result: Callable[[int], Field], first: Term, second: Term, *, apart:
         offset=(_ZERO,) * form.out,
         tolerance=quarter,
         meaning=meaning,
-        obligation=_noise(quarter, f"{form} stays within it of 0 or of ±{distance}"),
+        obligation=_noise(quarter, f"{form} stays near 0 or ±{distance}"),
         text=f"1 where {form} is not 0",
     )
 

@@ -33,7 +33,7 @@ def shortfall(result: Callable[[int], Field], term: Term, *, noise: Exact) -> Ga
         meaning=lambda values: tuple(max(_ZERO, 1 - value) for value in values[0]),
         obligation=Obligation(
             name="noise",
-            statement=f"{form} stays within it of what is at most {-bound} or at least {1 + bound}",
+            statement=f"{form} stays near what is at most {-bound} or at least {1 + bound}",
             relation="<=",
             threshold=bound,
             unit="error",

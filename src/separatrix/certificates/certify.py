@@ -1,0 +1,187 @@
+"""From weights to a verdict: prove them right on every input, or show the input they fail on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, final
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from separatrix.certificates.covered import inputs_of
+from separatrix.certificates.enclosures import Unbounded, rounding_of
+from separatrix.certificates.exhaustive import few_inputs, first_wrong, wrong_rows
+from separatrix.certificates.proofs import proof_for
+from separatrix.certificates.refusals import NotProved
+from separatrix.certificates.suspects import suspects
+from separatrix.errors import InvalidInput
+from separatrix.evidence import Certificate, Claim, Counterexample, Interval
+from separatrix.models.explicit import ExplicitModel
+from separatrix.precision import FixedPoint, name_of
+from separatrix.records import JsonValue
+from separatrix.tasks import Reals, Task, Vectors
+from separatrix.tasks.specs import spec_of
+from separatrix.version import __version__
+from separatrix.witnesses import Witness
+from separatrix.witnesses.files import load, weights_sha256
+
+__all__ = ["certify", "replay"]
+
+_CHECKER: Final = f"separatrix {__version__}"
+_RANDOM_TRIED: Final = 256
+_WORK_IN_FLOATS: Final = 1 << 26
+_WORK_IN_FIXED_POINT: Final = 1 << 22
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Outcome:
+    """What a stage found out: claims that prove the statement, or an input that refutes it, or neither."""
+
+    claims: tuple[Claim, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    wrong: Shaped[Tensor, "pos *width"] | None = None
+    note: str = ""
+
+    @property
+    def settled(self) -> bool:
+        return bool(self.claims) or self.wrong is not None
+
+
+def certify(subject: Witness | Path | str, task: Task | None = None) -> Certificate:
+    """Prove a witness right on every input of its task, from its weights and its spec alone.
+
+    First the proof that belongs to its theorem, on the tensors, with the rounding of its arithmetic inside;
+    where that does not go through, every input if there are few; else a search for one it fails on. What is
+    neither proven nor refuted is unknown, and the certificate says how far the proof came.
+    """
+    started = time.monotonic()
+    witness = subject if isinstance(subject, Witness) else load(subject)
+    about = witness.task if task is None else task
+    outcome = _proof(witness, about)
+    reason = outcome.note
+    if not outcome.settled:
+        outcome = _all_inputs(witness.model, about)
+    if not outcome.settled:
+        outcome = _search(witness.model, about, reason)
+    return _certificate(witness, about, outcome, time.monotonic() - started)
+
+
+def _proof(witness: Witness, task: Task) -> _Outcome:
+    prove = proof_for(witness.theorem, task.name, witness.variant)
+    if prove is None:
+        return _Outcome(note="There is no general proof for this construction.")
+    rounding = rounding_of(witness.arithmetic)
+    try:
+        claims = prove(witness.model, task, rounding)
+    except NotProved as refusal:
+        suspects = torch.stack(refusal.suspects) if refusal.suspects else None
+        wrong = None if suspects is None else first_wrong(witness.model, task, [suspects])
+        return _Outcome(wrong=wrong, note=str(refusal))
+    except Unbounded as refusal:
+        return _Outcome(note=str(refusal))
+    failed = [claim for claim in claims if claim.verdict != "proved"]
+    if failed:
+        return _Outcome(note=f"Not proven: {failed[0]}.")
+    return _Outcome(claims=claims, assumptions=rounding.error_model())
+
+
+def _all_inputs(model: ExplicitModel, task: Task) -> _Outcome:
+    """Try every input. In fixed point that is a proof; in floats it speaks of this machine's own order."""
+    if not few_inputs(model, task):
+        return _Outcome(note="There are too many inputs to try them all.")
+    wrong = first_wrong(model, task, task.enumerate())
+    if wrong is not None:
+        return _Outcome(wrong=wrong)
+    nothing = Claim(
+        name="wrong answers",
+        statement="every input was run, and this many were answered wrongly",
+        relation="==",
+        threshold=Fraction(0),
+        unit="inputs",
+        source="exhaustion",
+        interval=Interval.point(0),
+    )
+    exact = isinstance(model.arithmetic, FixedPoint)
+    assumed = () if exact else ("sums are taken in the order in which this machine took them",)
+    return _Outcome(claims=(nothing,), assumptions=assumed)
+
+
+def _search(model: ExplicitModel, task: Task, reason: str) -> _Outcome:
+    """Worst cases made by hand, then random inputs; the reason why no proof was found is kept.
+
+    As many as take seconds, in fixed point fewer, and none where one alone would take longer.
+    """
+    room = _WORK_IN_FIXED_POINT if isinstance(model.arithmetic, FixedPoint) else _WORK_IN_FLOATS
+    count = min(_RANDOM_TRIED, room // model.work(task.length))
+    wrong = first_wrong(model, task, _likely(task, count)) if count else None
+    return _Outcome(wrong=wrong, note=reason)
+
+
+def _likely(task: Task, count: int) -> Iterator[Shaped[Tensor, "batch pos *width"]]:
+    by_hand = suspects(task, count)
+    if by_hand is not None:
+        yield by_hand
+    yield task.full_length().sample(count, seed=0).inputs
+    yield task.sample(count, seed=1).inputs
+
+
+def _certificate(witness: Witness, task: Task, outcome: _Outcome, seconds: float) -> Certificate:
+    digest = weights_sha256(witness.model)
+    found = None
+    if outcome.wrong is not None:
+        found = _counterexample(witness.model, task, outcome.wrong, digest)
+    return Certificate(
+        weights_sha256=digest,
+        task=spec_of(task),
+        inputs=inputs_of(task),
+        arithmetic=name_of(witness.arithmetic),
+        verdict="refuted" if found is not None else "proved" if outcome.claims else "unknown",
+        claims=outcome.claims or witness.claims,
+        theorem=witness.theorem,
+        assumptions=outcome.assumptions,
+        counterexample=found,
+        reason="" if outcome.claims else outcome.note,
+        seconds=round(seconds, 3),
+        checker=_CHECKER,
+    )
+
+
+def _counterexample(
+    model: ExplicitModel, task: Task, row: Shaped[Tensor, "pos *width"], digest: str
+) -> Counterexample:
+    """The input with both answers, run once more to be sure."""
+    batch = row.unsqueeze(0)
+    assert bool(wrong_rows(model, task, batch)), "a counterexample must fail again"
+    labels, found = task.solve(batch), model.answers(batch)
+    mask = labels.mask[0]
+    expected, answered = labels.targets[0][mask], found[0][mask]
+    return Counterexample(
+        task=spec_of(task),
+        input=_json(row),
+        expected=_json(expected),
+        answered=_json(answered if isinstance(task.target_space, Vectors) else answered.long()),
+        weights_sha256=digest,
+        arithmetic=name_of(model.arithmetic),
+        text=task.render(row)[:100_000],
+    )
+
+
+def replay(witness: Witness, found: Counterexample) -> bool:
+    """Whether a counterexample still fails, run from its own input."""
+    if weights_sha256(witness.model) != found.weights_sha256:
+        raise InvalidInput("The counterexample is about other weights than these.")
+    row = torch.tensor(found.input)
+    space = witness.task.input_space
+    row = row.float() if isinstance(space, Reals) else row.long()
+    witness.task.check(row)
+    return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0)))
+
+
+def _json(values: Tensor) -> JsonValue:
+    return tuple(_json(each) for each in values) if values.ndim else values.item()

@@ -1,0 +1,105 @@
+"""Figures: drawn the same to the last byte on every run, in the font that comes with matplotlib."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from separatrix.certificates.frontier import Point
+from separatrix.errors import InvalidInput
+from separatrix.files import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["check_figure", "plot_bits", "plot_frontier"]
+
+_STYLE: Final = {
+    "svg.hashsalt": "separatrix",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+}
+_FORMATS: Final = {".svg": "svg", ".png": "png"}
+_MARKS: Final = "osD^vP"
+
+
+def plot_frontier(points: Sequence[Point], path: Path, *, title: str = "") -> None:
+    """Width against bits a number: the corners of what is proven, joined by the steps between them."""
+    if not points:
+        raise InvalidInput("A frontier has at least one point to draw; got none.")
+    corners = sorted(points, key=lambda point: point.width)
+    with _axes(path) as axes:
+        axes.step(
+            [point.width for point in corners],
+            [point.precision for point in corners],
+            where="post",
+            color="#9aa5b1",
+            zorder=1,
+        )
+        axes.scatter(
+            [point.width for point in corners],
+            [point.precision for point in corners],
+            color="#1f4e79",
+            zorder=2,
+        )
+        for point in corners:
+            axes.annotate(
+                f"{point.addresses}, {point.arithmetic}",
+                (point.width, point.precision),
+                xytext=(6, 6),
+                textcoords="offset points",
+            )
+        axes.set(xlabel="width", ylabel="bits a number", title=title)
+        axes.margins(x=0.35, y=0.25)
+
+
+def plot_bits(series: Mapping[str, Sequence[tuple[int, int]]], path: Path, *, title: str = "") -> None:
+    """Bits against N, both on logarithmic scales, a line for each name."""
+    if not any(series.values()):
+        raise InvalidInput("There is nothing to draw: no series has a point.")
+    with _axes(path) as axes:
+        for number, (name, points) in enumerate(series.items()):
+            lengths, bits = [n for n, _ in points], [count for _, count in points]
+            axes.plot(lengths, bits, marker=_MARKS[number % len(_MARKS)], markersize=4, label=name)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=10)
+        axes.set(xlabel="N", ylabel="bits", title=title)
+        axes.legend()
+
+
+def check_figure(path: Path) -> str:
+    """The format that the end of a name stands for; `InvalidInput` for any other end."""
+    kind = _FORMATS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InvalidInput(
+            f"A figure is a file that ends in {' or '.join(_FORMATS)}; got {Path(path).name[:80]!r}. "
+            "Try frontier.svg."
+        )
+    return kind
+
+
+@contextmanager
+def _axes(path: Path) -> Iterator[Axes]:
+    """An empty figure that is written when the block ends well."""
+    kind = check_figure(path)
+    import matplotlib as mpl  # noqa: PLC0415  a heavy import, needed for figures only
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # its keys are typed as literals
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        yield figure.add_subplot()
+        buffer = io.BytesIO()
+        undated = {"Date": None, "Creator": "separatrix"} if kind == "svg" else {"Software": None}
+        figure.savefig(buffer, format=kind, dpi=144, metadata=undated)
+    replace_file(Path(path), buffer.getvalue())

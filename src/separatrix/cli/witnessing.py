@@ -1,0 +1,173 @@
+"""`separatrix witness`: build weights that do a task, describe them; with --out, certify and keep them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from separatrix.cli.flags import AsJson
+from separatrix.cli.output import (
+    note,
+    note_if_long,
+    printable,
+    printable_line,
+    stdout_console,
+    wrapped,
+    write_json,
+)
+from separatrix.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from separatrix.evidence import Certificate
+    from separatrix.tasks import Task
+    from separatrix.witnesses import Witness
+
+__all__ = ["witness"]
+
+
+def witness(
+    task: Task,
+    *,
+    family: Annotated[
+        str | None, Parameter(help="Family of models. [default: the first that has a witness]")
+    ] = None,
+    variant: Annotated[str | None, Parameter(help="Which of several constructions.")] = None,
+    minimise: Annotated[
+        Literal["bits", "width", "precision"] | None,
+        Parameter(help="Take the choices with the fewest parameter bits, numbers or bits a number."),
+    ] = None,
+    addresses: Annotated[
+        str | None, Parameter(help="Code of addresses: binary, bch-1/4, random-1/4, …. [default: binary]")
+    ] = None,
+    arithmetic: Annotated[
+        str | None,
+        Parameter(help="float64, float32, down:N,K or nearest:P, as papers S and W. [default: float64]"),
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Folder for weights, spec, certificate and README.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Build weights that do a task on every input; with --out, certify and keep them."""
+    started = time.monotonic()
+    if minimise is not None:
+        built, certificate = _minimised(task, family, variant, minimise, addresses or arithmetic)
+    else:
+        built, certificate = _built(task, family, variant, addresses, arithmetic), None
+    seconds = time.monotonic() - started
+    if out is not None:
+        certificate = _kept(built, certificate, out)
+    if json:
+        write_json(_facts(built, certificate, out, seconds))
+        return
+    _print(built, certificate)
+    if out is not None:
+        note(f"Wrote a certified witness of {built.theorem}.")
+        print(printable_line(str(out)))
+
+
+def _built(
+    task: Task, family: str | None, variant: str | None, addresses: str | None, arithmetic: str | None
+) -> Witness:
+    from separatrix.precision import system_named
+    from separatrix.witnesses import Choices, witness_for
+
+    choices: dict[str, Any] = {} if addresses is None else {"addresses": addresses}
+    if arithmetic is not None:
+        choices["system"] = system_named(arithmetic)
+    return witness_for(task, family=family, variant=variant, choices=Choices(**choices))
+
+
+def _minimised(
+    task: Task,
+    family: str | None,
+    variant: str | None,
+    by: Literal["bits", "width", "precision"],
+    chosen: str | None,
+) -> tuple[Witness, Certificate]:
+    from separatrix.certificates.minimising import minimised
+
+    if chosen is not None:
+        raise InvalidInput(
+            "--minimise chooses addresses and arithmetic itself; leave --addresses and --arithmetic out."
+        )
+    with note_if_long("Trying choices and proving each; this may take minutes."):
+        return minimised(task, family=family, variant=variant, by=by)
+
+
+def _kept(built: Witness, certificate: Certificate | None, out: Path) -> Certificate:
+    """Certify and write; weights that are not proven right are no witness and leave nothing behind."""
+    from separatrix.certificates import certify
+    from separatrix.witnesses.files import made_folder, save
+
+    with made_folder(out):  # first: a place that cannot be written to is known before a long proof
+        if certificate is None:
+            with note_if_long("Proving the weights right on every input; this may take minutes."):
+                certificate = certify(built)
+        if certificate.verdict != "proved":
+            raise InvalidInput(f"Nothing was written: {_obstacle(certificate)}")
+        save(built, out, certificate)
+    return certificate
+
+
+def _obstacle(certificate: Certificate) -> str:
+    if certificate.counterexample is not None:
+        text = f"the weights fail in {certificate.arithmetic} on the input {certificate.counterexample.text}"
+        return f"{text[:200]}. Try another --arithmetic or a smaller n."
+    return (
+        f"the weights could not be proven right in {certificate.arithmetic} "
+        f"({certificate.reason.rstrip('.')}). Try another --arithmetic or a smaller n."
+    )
+
+
+def _facts(
+    built: Witness, certificate: Certificate | None, out: Path | None, seconds: float
+) -> dict[str, Any]:
+    from separatrix.precision import name_of
+    from separatrix.tasks.specs import spec_of
+    from separatrix.witnesses.files import weights_sha256
+
+    size = built.size
+    return {
+        "theorem": built.theorem,
+        "task": spec_of(built.task).to_fields(),
+        "family": built.family,
+        "variant": built.variant,
+        "n": built.task.n,
+        "arithmetic": name_of(built.arithmetic),
+        "width": size.width,
+        "ffn_width": size.ffn_width,
+        "layers": size.layers,
+        "heads": size.heads,
+        "precision_bits": size.precision_bits,
+        "parameters": size.parameters,
+        "parameters_without_embeddings": size.parameters_without_embeddings,
+        "parameter_bits": size.parameter_bits,
+        "state_bits": size.state_bits(built.task.length),
+        "weights_sha256": weights_sha256(built.model),
+        "claims": [claim.to_fields() for claim in built.claims],
+        "out": None if out is None else str(out),
+        "verdict": None if certificate is None else certificate.verdict,
+        "certificate": None if certificate is None else certificate.to_fields(),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _print(built: Witness, certificate: Certificate | None) -> None:
+    console = stdout_console()
+    head, *rest = printable(str(built)).splitlines()
+    console.print(Text(head, "bold cyan"))
+    for line in rest:
+        indent = "" if line.lstrip() == line else "  "
+        print("\n".join(wrapped(line.strip(), console.width, indent=indent)))
+    print()
+    for line in built.size.table(n=built.task.length).splitlines():
+        print("\n".join(wrapped(line, console.width)))
+    print()
+    if certificate is None:
+        verdict = "not certified: no proof was asked for; --out DIR proves and keeps it"
+    else:
+        verdict = f"{certificate.verdict}: right on {certificate.inputs} inputs, in {certificate.arithmetic}"
+    print("\n".join(wrapped(verdict, console.width)))
