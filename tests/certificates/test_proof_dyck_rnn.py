@@ -67,7 +67,12 @@ def test_a_million_brackets_are_certified(variant: str, system: NumberSystem) ->
 
 @pytest.mark.parametrize(
     ("variant", "system", "every"),
-    [("", FixedNearest(p=15), 1), (SOFT, FixedNearest(p=31), 3)],
+    [
+        ("", FixedNearest(p=15), 3),
+        (SOFT, FixedNearest(p=31), 5),
+        pytest.param("", FixedNearest(p=15), 1, marks=pytest.mark.slow),
+        pytest.param(SOFT, FixedNearest(p=31), 1, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_every_survivor_of_a_mutation_is_harmless(variant: str, system: NumberSystem, every: int) -> None:
@@ -78,7 +83,7 @@ def test_every_survivor_of_a_mutation_is_harmless(variant: str, system: NumberSy
         assert isinstance(mutant.model, RecurrentModel)
         if proved(mutant.model, mutant.task):
             survivors.append((what, mutant))
-    assert tried > 30
+    assert tried > 90 // every
     assert len(survivors) < tried / 2
     for what, mutant in survivors:
         assert right_on_every_input(mutant), what

@@ -219,9 +219,7 @@ def _held(holders: Sequence[str]) -> frozenset[Artefact]:
     return frozenset(found)
 
 
-def _result(
-    theorem: Theorem, held: frozenset[Artefact], proven: Mapping[Artefact, Certified]
-) -> Result:
+def _result(theorem: Theorem, held: frozenset[Artefact], proven: Mapping[Artefact, Certified]) -> Result:
     keys = iter(theorem.artefacts)
     claims = []
     for owed in theorem.owes:

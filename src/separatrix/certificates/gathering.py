@@ -87,6 +87,8 @@ def gathered_units(
     _require_exact_values(rounding, head.value, once.abs() + blocks.abs().sum(1))
     value = _product(head.value, torch.cat([once[:, None], blocks], dim=1))
     chain = _product(hidden.matrix, _product(layer.output, value))
+    if bool((chain.abs().sum(1) * _OUTWARD >= _EXACT).any()):
+        raise NotProved("The weights are too large for sums over all places to be exact.")
     error = _errors(rounding, [value, layer.output, hidden.matrix], _terms(symbol, value), _spread(weights))
     dim = symbol.placed.matrix.shape[1]
     coefficients = chain.numpy().astype(np.int64)
@@ -150,7 +152,9 @@ def _require_exact_values(
 ) -> None:
     """Before terms cancel: coordinates of at most these sizes are not clamped, and their sums not rounded."""
     read = (value != 0).any(0)
-    if isinstance(rounding, FixedRounding) and bool((held * read > float(as_rational(rounding.largest))).any()):
+    if isinstance(rounding, FixedRounding) and bool(
+        (held * read > float(as_rational(rounding.largest))).any()
+    ):
         raise NotProved("A coordinate of an embedding is beyond the largest number of the arithmetic.")
     if isinstance(rounding, FloatRounding):
         reach = (value.abs() @ held) * _OUTWARD

@@ -55,6 +55,8 @@ def least_lead(scores: Box, right: Sequence[int]) -> Box:
     leads = []
     for case, label in enumerate(right):
         row = scores[case]
+        if label >= row.shape[0]:
+            raise NotProved("The readout has fewer classes than the task.")
         others = [i for i in range(row.shape[0]) if i != label]
         if not others:
             leads.append(Box.exact([1]))

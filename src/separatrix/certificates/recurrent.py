@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.certificates.enclosures import Box, Rounding
+from separatrix.certificates.enclosures.boxes import as_ends, power_of_two
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.recurrent import RecurrentModel
@@ -101,7 +102,8 @@ def _activated(rounding: Rounding, activation: str, numbers: Box) -> Box:
     if activation == "relu":
         return rounding.relu(numbers)
     if activation == "hard-sigmoid":
-        if any(rounding.encode(Box.exact([each])).scalar != (each, each) for each in (3, 6)):
+        ends = Box.exact([3, 6])
+        if bool(np.any(rounding.encode(ends).low != ends.low)):
             raise NotProved("The arithmetic does not hold the ends of the hard sigmoid.")
         ramp = rounding.relu(rounding.add(numbers, Box.exact([3])))
         over = rounding.relu(rounding.subtract(ramp, Box.exact([6])))
@@ -125,13 +127,19 @@ def _activated(rounding: Rounding, activation: str, numbers: Box) -> Box:
 def _rising(rounding: Rounding, numbers: Box, function: Callable[[Rounding, Box], Box]) -> Box:
     """A computed function of one number, enclosed at the ends of an interval that does not change sign.
 
-    Every step of it is monotone in the number, before and after rounding, on either side of 0.
+    In fixed point every step is monotone in the number on either side of 0, before and after rounding. In
+    floats the true function is, and a computed value is off by a few units in the last place at most; both
+    ends are widened by more than that.
     """
     if bool(np.any((numbers.low < 0) & (numbers.high > 0))):
         raise NotProved("A unit may be on either side of its threshold.")
     at_low = function(rounding, Box(numbers.low, numbers.low))
     at_high = function(rounding, Box(numbers.high, numbers.high))
-    return Box.union(at_low, at_high)
+    box = Box.union(at_low, at_high)
+    if isinstance(rounding, FloatRounding):
+        form = rounding.form
+        box = box.widened(as_ends(box.magnitude * power_of_two(5 - form.digits) + 32 * form.tiny))
+    return box
 
 
 def _logistic(rounding: Rounding, point: Box) -> Box:

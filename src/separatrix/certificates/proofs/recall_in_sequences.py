@@ -171,10 +171,11 @@ class _Order:
         matrix = weights(rounding, head.key).low
         late, start = (as_ends(matrix @ column) for column in (self.late, self.start))
         used = [place for place in range(len(late)) if late[place] or start[place]]
-        sizes = np.abs(late) * self.length + np.abs(start)
-        held = np.abs(self.late) * self.length + np.abs(self.start)
+        held = as_ends(np.abs(self.late) * self.length + np.abs(self.start))
+        sizes = as_ends(np.abs(matrix) @ held)  # before terms cancel, so that no partial sum is too long
         mixed = any(bool(np.any(each.range().magnitude[:, used] != 0)) for each in keys)
-        whole = all(number.q == 1 for number in (*late, *start))
+        terms = [(matrix * column).reshape(-1) for column in (self.late, self.start)]
+        whole = all(number.q == 1 for each in terms for number in each)
         exact = query.base[0, used]
         if mixed or not whole or any(part[used].any() for part in query.parts.values()) or not exact.is_point:
             raise NotProved("A key's part of the place's number is no whole number that stands alone.")
@@ -184,7 +185,9 @@ class _Order:
         largest = np.maximum(np.maximum(reach[1], reach[2]), sizes)
         whole_reach = sum(reach[0] * largest, start=_ZERO)
         if isinstance(rounding, FixedRounding):
-            if whole_reach > rounding.largest or any(bool(np.any(s > rounding.largest)) for s in (sizes, held)):
+            if whole_reach > rounding.largest or any(
+                bool(np.any(s > rounding.largest)) for s in (sizes, held)
+            ):
                 raise NotProved("A logit leaves the range of the arithmetic, where it would be clamped.")
             return fall, add, 2 * rounding.step
         if not isinstance(rounding, FloatRounding):

@@ -33,6 +33,7 @@ from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.recurrent import RecurrentModel
+from separatrix.models.explicit.recurrent_tokens import digits_for
 from separatrix.tasks import Task
 from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.equality import Equality
@@ -43,6 +44,7 @@ from separatrix.tasks.mqar import MultiQueryRecall
 __all__ = ["prove"]
 
 _SOURCE: Final = "UP-RNN"
+_CELLS: Final = ("cells", "keys", "values")
 
 
 def prove(model: ExplicitModel, task: Task, rounding: Rounding) -> tuple[Claim, ...]:
@@ -64,6 +66,15 @@ def prove(model: ExplicitModel, task: Task, rounding: Rounding) -> tuple[Claim, 
             Fraction(0),
             "transitions",
             Box.exact([wrong]),
+            source=_SOURCE,
+        ),
+        claim(
+            "bits beyond those of the symbols",
+            "all of the state is bits, and so many are not cells for symbols but counter and register",
+            "<=",
+            Fraction(digits_for(task.length) + digits_for(task.vocabulary.size)),
+            "bits",
+            Box.exact([sum(field.numbers for field in model.state.fields if field.name not in _CELLS)]),
             source=_SOURCE,
         ),
         claim(
