@@ -7,9 +7,9 @@ import torch
 from flint import fmpq
 from torch import Tensor
 
-from separatrix.certificates.coded import Coded, matched_logits
 from separatrix.certificates.enclosures import Box, rounding_of
-from separatrix.certificates.feed_forward import feed_forward
+from separatrix.certificates.lemmas.coded import Coded, matched_logits
+from separatrix.certificates.lemmas.feed_forward import feed_forward
 from separatrix.models.explicit.codes import Binary, ExtendedBCH, OneHot, SignCode
 from separatrix.models.explicit.linear import Affine, FeedForward
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from separatrix.certificates.enclosures import Box, rounding_of
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.feed_forward import feed_forward
-from separatrix.certificates.float_errors import UNKNOWN, fineness, summing_error
+from separatrix.certificates.lemmas.feed_forward import feed_forward
+from separatrix.certificates.lemmas.float_errors import UNKNOWN, fineness, summing_error
 from separatrix.models.explicit.linear import Affine, FeedForward
 from separatrix.precision import Float32
 

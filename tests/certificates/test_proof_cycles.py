@@ -7,7 +7,7 @@ import torch
 
 from separatrix.certificates import certify
 from separatrix.certificates.enclosures import real, rounding_of
-from separatrix.certificates.presence import ranges
+from separatrix.certificates.lemmas.presence import ranges
 from separatrix.certificates.proofs.cycles import prove
 from separatrix.certificates.refusals import NotProved
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem

@@ -8,9 +8,9 @@ from flint import fmpq
 
 from separatrix.certificates import certify
 from separatrix.certificates.enclosures import Box, rounding_of
+from separatrix.certificates.lemmas.recurrent import advanced, scored
 from separatrix.certificates.proofs import proof_for
 from separatrix.certificates.proofs.dyck_rnn import _invariant, _next, prove
-from separatrix.certificates.recurrent import advanced, scored
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.recurrent import RecurrentModel
 from separatrix.models.explicit.recurrent_tokens import ACTIVATIONS, Activation

@@ -10,9 +10,9 @@ import torch
 
 from separatrix.certificates import certify
 from separatrix.certificates.enclosures import real, rounding_of
+from separatrix.certificates.lemmas.set_attention import by_coherence, by_listing
 from separatrix.certificates.proofs.sparse_averaging import prove
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.set_attention import by_coherence, by_listing
 from separatrix.models.explicit.codes import ExtendedBCH, RandomSign
 from separatrix.models.explicit.duals import duals
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from separatrix.certificates import certify, replay
 from separatrix.certificates.enclosures import rounding_of
-from separatrix.certificates.integer_maps import assignments, composed, read_map
+from separatrix.certificates.lemmas.integer_maps import assignments, composed, read_map
 from separatrix.certificates.proofs import proof_for
 from separatrix.certificates.proofs.stored_input import prove
 from separatrix.certificates.refusals import NotProved

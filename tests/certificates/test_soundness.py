@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.certificates import certify
+from separatrix.certificates import certify, replay
 from separatrix.certificates.enclosures import rounding_of
 from separatrix.certificates.exhaustive import first_wrong, wrong_rows
 from separatrix.certificates.proofs import proof_for
 from separatrix.certificates.refusals import NotProved
+from separatrix.errors import InvalidInput
 from separatrix.models.explicit.codes.random_sign import RandomSign
 from separatrix.models.explicit.reading import model_from
 from separatrix.precision import FixedNearest, Float32, Float64, NumberSystem
@@ -302,3 +303,30 @@ def test_answers_that_are_no_numbers_are_wrong() -> None:
     none = rows[changed.model.forward(rows).isnan().all(2).all(1)]
     assert len(none)
     assert first_wrong(changed.model, changed.task, [none]) is not None
+
+
+def test_a_table_of_no_digits_does_not_move_the_others() -> None:
+    task = make(TASKS.get("sparse-threshold"), {"n": 3, "k": 1, "function_seed": 16})
+    witness = witness_for(task)
+    spec, tensors = parts_of(witness)
+    tracks = spec["inputs"]["tracks"]
+    place = [each["name"] for each in tracks].index("table 1")
+    code = {"kind": "digits", "count": 1}
+    tracks.insert(place, {"name": "phantom", "rule": {"kind": "listed"}, "code": code})
+    class_of(spec, "bit")["tracks"].append("phantom")
+    tensors["inputs.lists.phantom"] = torch.zeros(3, dtype=torch.int64)
+    tensors["inputs.bit.tracks.phantom"] = torch.zeros(spec["inputs"]["width"], 1, dtype=torch.float64)
+    tensors["inputs.lists.table 1"] = torch.tensor([1, 1, 1])
+    changed = with_parts(witness, (spec, tensors))
+    assert is_wrong_somewhere(changed)
+    assert certify(changed).verdict == "refuted"
+
+
+def test_a_counterexample_is_replayed_in_its_own_arithmetic() -> None:
+    witness = built("index-lookup", "transformer-1", n=16, alphabet=4)
+    spec, tensors = parts_of(witness)
+    tensors["layers.0.heads.0.query"] *= 0.3
+    found = certify(with_parts(witness, (spec, tensors))).counterexample
+    assert found is not None
+    with pytest.raises(InvalidInput, match="in float64; got a witness of"):
+        replay(with_parts(witness, (spec, tensors), Float32()), found)

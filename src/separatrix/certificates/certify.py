@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -173,9 +174,14 @@ def _counterexample(
 
 
 def replay(witness: Witness, found: Counterexample) -> bool:
-    """Whether a counterexample still fails, run from its own input."""
+    """Whether a counterexample still fails, run from its own input, in its own arithmetic."""
     if weights_sha256(witness.model) != found.weights_sha256:
         raise InvalidInput("The counterexample is about other weights than these.")
+    if spec_of(witness.task) != found.task or name_of(witness.arithmetic) != found.arithmetic:
+        raise InvalidInput(
+            f"The counterexample is about {found.task} in {found.arithmetic}; got a witness of "
+            f"{spec_of(witness.task)} in {name_of(witness.arithmetic)}."
+        )
     row = torch.tensor(found.input)
     space = witness.task.input_space
     row = row.float() if isinstance(space, Reals) else row.long()
@@ -184,4 +190,8 @@ def replay(witness: Witness, found: Counterexample) -> bool:
 
 
 def _json(values: Tensor) -> JsonValue:
-    return tuple(_json(each) for each in values) if values.ndim else values.item()
+    """Numbers as JSON has them; what is no finite number, as a word."""
+    if values.ndim:
+        return tuple(_json(each) for each in values)
+    number = values.item()
+    return number if math.isfinite(number) else str(number)

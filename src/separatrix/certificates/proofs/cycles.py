@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from separatrix.certificates.coded import weights
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.presence import Presence, share_claims
-from separatrix.certificates.proving import claim
+from separatrix.certificates.lemmas.coded import weights
+from separatrix.certificates.lemmas.presence import Presence, share_claims
+from separatrix.certificates.lemmas.proving import claim
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

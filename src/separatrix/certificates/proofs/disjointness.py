@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.certificates.digits import digit_rows
 from separatrix.certificates.enclosures import Box, Rounding
-from separatrix.certificates.pairs import Pairing, judged
-from separatrix.certificates.proving import claim, least_lead
+from separatrix.certificates.lemmas.digits import digit_rows
+from separatrix.certificates.lemmas.pairs import Pairing, judged
+from separatrix.certificates.lemmas.proving import claim, least_lead
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

@@ -22,10 +22,18 @@ from typing import Final, final
 import numpy as np
 from flint import fmpq
 
-from separatrix.certificates.axes import Coordinates, affine, collapsed, embedded, feed_forward, stacked, sums
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
-from separatrix.certificates.proving import claim, one_head
+from separatrix.certificates.lemmas.axes import (
+    Coordinates,
+    affine,
+    collapsed,
+    embedded,
+    feed_forward,
+    stacked,
+    sums,
+)
+from separatrix.certificates.lemmas.proving import claim, one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

@@ -17,8 +17,8 @@ import torch
 from flint import fmpq
 
 from separatrix.certificates.enclosures import Box, Rounding
-from separatrix.certificates.proving import claim, least_lead
-from separatrix.certificates.recurrent import advanced, scored
+from separatrix.certificates.lemmas.proving import claim, least_lead
+from separatrix.certificates.lemmas.recurrent import advanced, scored
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

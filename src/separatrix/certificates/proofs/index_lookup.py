@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import torch
 
-from separatrix.certificates.coded import (
+from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
+from separatrix.certificates.lemmas.coded import (
     VALUE,
     after_attention,
     answers,
@@ -21,8 +22,7 @@ from separatrix.certificates.coded import (
     plain_logits,
     token_rows,
 )
-from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.proving import claim, least_lead, one_head
+from separatrix.certificates.lemmas.proving import claim, least_lead, one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

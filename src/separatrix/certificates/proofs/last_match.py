@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import torch
 
-from separatrix.certificates.coded import weights
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.nearness import exact, near_affine, near_dot
-from separatrix.certificates.presence import Presence, behind, share_claims
+from separatrix.certificates.lemmas.coded import weights
+from separatrix.certificates.lemmas.nearness import exact, near_affine, near_dot
+from separatrix.certificates.lemmas.presence import Presence, behind, share_claims
+from separatrix.certificates.lemmas.proving import one_head
 from separatrix.certificates.proofs.matching import CircleHead, Points, gap_claims, points
-from separatrix.certificates.proving import one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

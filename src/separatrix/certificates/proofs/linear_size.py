@@ -24,8 +24,8 @@ from separatrix.certificates.enclosures import Box, Rounding
 from separatrix.certificates.enclosures.boxes import as_rational
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.gathering import Sizes, Units, Whole, gathered_units, weight_of_one
-from separatrix.certificates.proving import claim, least_lead
+from separatrix.certificates.lemmas.gathering import Sizes, Units, Whole, gathered_units, weight_of_one
+from separatrix.certificates.lemmas.proving import claim, least_lead
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends, matrix_product
-from separatrix.certificates.nearness import (
+from separatrix.certificates.lemmas.nearness import (
     FLOAT64,
     Near,
     exact,
@@ -32,8 +32,8 @@ from separatrix.certificates.nearness import (
     stored,
     zeros,
 )
-from separatrix.certificates.presence import Presence, behind, share_claims
-from separatrix.certificates.proving import claim
+from separatrix.certificates.lemmas.presence import Presence, behind, share_claims
+from separatrix.certificates.lemmas.proving import claim
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import as_ends
-from separatrix.certificates.nearness import (
+from separatrix.certificates.lemmas.nearness import (
     Near,
     exact,
     near_affine,
@@ -28,11 +28,11 @@ from separatrix.certificates.nearness import (
     whole,
     zeros,
 )
-from separatrix.certificates.presence import share_claims
-from separatrix.certificates.proving import claim, heads_of, one_head
+from separatrix.certificates.lemmas.presence import share_claims
+from separatrix.certificates.lemmas.proving import claim, heads_of, one_head
+from separatrix.certificates.lemmas.set_attention import SetAttention, by_listing, require_exactly
+from separatrix.certificates.lemmas.triple_decision import Decision, decided
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.set_attention import SetAttention, by_listing, require_exactly
-from separatrix.certificates.triple_decision import Decision, decided
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.codes import Code, Ladder, OneHot, SignCode

@@ -14,7 +14,9 @@ from fractions import Fraction
 
 import torch
 
-from separatrix.certificates.coded import (
+from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
+from separatrix.certificates.enclosures.boxes import Ends, as_ends
+from separatrix.certificates.lemmas.coded import (
     VALUE,
     Coded,
     after_attention,
@@ -22,12 +24,10 @@ from separatrix.certificates.coded import (
     logits_by_distance,
     plain_logits,
 )
-from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.enclosures.boxes import Ends, as_ends
+from separatrix.certificates.lemmas.proving import claim, least_lead, one_head
+from separatrix.certificates.lemmas.signwise import embedded, require_short
 from separatrix.certificates.proofs.token_in_front import FETCHED, Fetching, Places, token_in_front
-from separatrix.certificates.proving import claim, least_lead, one_head
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.signwise import embedded, require_short
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.codes import Binary

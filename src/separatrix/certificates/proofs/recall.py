@@ -17,20 +17,20 @@ from typing import final
 
 import torch
 
-from separatrix.certificates.coded import VALUE, Coded, matched_logits, plain_logits
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends
-from separatrix.certificates.proofs import recall_in_sequences
-from separatrix.certificates.proofs.spelling import spelled
-from separatrix.certificates.proofs.token_in_front import FETCHED, Places, token_in_front
-from separatrix.certificates.proving import claim, one_head
-from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.signwise import (
+from separatrix.certificates.lemmas.coded import VALUE, Coded, matched_logits, plain_logits
+from separatrix.certificates.lemmas.proving import claim, one_head
+from separatrix.certificates.lemmas.signwise import (
     embedded,
     fetched,
     lead_of_words,
     require_short,
 )
+from separatrix.certificates.proofs import recall_in_sequences
+from separatrix.certificates.proofs.spelling import spelled
+from separatrix.certificates.proofs.token_in_front import FETCHED, Places, token_in_front
+from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.codes import Binary, Digits, SignCode

@@ -16,17 +16,17 @@ import numpy as np
 import torch
 from flint import fmpq
 
-from separatrix.certificates.coded import VALUE, Coded, logits_by_distance, plain_logits, weights
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.float_errors import summing_error
+from separatrix.certificates.lemmas.coded import VALUE, Coded, logits_by_distance, plain_logits, weights
+from separatrix.certificates.lemmas.float_errors import summing_error
+from separatrix.certificates.lemmas.proving import claim, one_head
+from separatrix.certificates.lemmas.signwise import Signwise, embedded, fetched, lead_of_words, require_short
 from separatrix.certificates.proofs.spelling import spelled
 from separatrix.certificates.proofs.token_in_front import FETCHED, Fetching, Places, token_in_front
-from separatrix.certificates.proving import claim, one_head
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.signwise import Signwise, embedded, fetched, lead_of_words, require_short
 from separatrix.evidence import Claim
 from separatrix.models.explicit.codes import Ladder, SignCode
 from separatrix.models.explicit.heads import Head

@@ -21,16 +21,16 @@ from torch import Tensor
 
 from separatrix.certificates.enclosures import Box, Rounding
 from separatrix.certificates.enclosures.boxes import as_ends
-from separatrix.certificates.nearness import Near, near_affine, zeros
-from separatrix.certificates.proving import claim, one_head
-from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.set_attention import (
+from separatrix.certificates.lemmas.nearness import Near, near_affine, zeros
+from separatrix.certificates.lemmas.proving import claim, one_head
+from separatrix.certificates.lemmas.set_attention import (
     Products,
     SetAttention,
     by_coherence,
     by_listing,
     require_exactly,
 )
+from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.sparse_sets import SparseSetInputs

@@ -21,13 +21,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from separatrix.certificates.coded import Coded, answers, head_keys, matched_logits, weights
-from separatrix.certificates.digits import DigitRows, digit_rows, same_code
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
-from separatrix.certificates.feed_forward import feed_forward
-from separatrix.certificates.proving import claim, heads_of, least_lead, one_head
+from separatrix.certificates.lemmas.coded import Coded, answers, head_keys, matched_logits, weights
+from separatrix.certificates.lemmas.digits import DigitRows, digit_rows, same_code
+from separatrix.certificates.lemmas.feed_forward import feed_forward
+from separatrix.certificates.lemmas.proving import claim, heads_of, least_lead, one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel
@@ -167,6 +167,8 @@ class _Positions:
         if bool(((read < 0) | (read >= self.n)).any()):
             raise NotProved("A list names a place that is not there.")
         tables = torch.cat([track.code.rows(_listed(track)[: self.n]).long() for track in self.tables], dim=1)
+        if tables.shape[1] != len(self.entries):
+            raise NotProved("A table has digits that are no entries.")
         nothing = Feature((), (0,))
         padded = (*task.function, *[nothing] * (self.n - len(task.function)))
         for feature, indices, table in zip(padded, read.tolist(), tables.tolist(), strict=True):

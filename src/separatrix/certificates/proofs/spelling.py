@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.certificates.coded import after_attention
-from separatrix.certificates.coded import weights as encoded
 from separatrix.certificates.enclosures import Box, Rounding
+from separatrix.certificates.lemmas.coded import after_attention
+from separatrix.certificates.lemmas.coded import weights as encoded
+from separatrix.certificates.lemmas.signwise import Signwise
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.signwise import Signwise
 from separatrix.models.explicit.codes import SignCode
 from separatrix.models.explicit.layers import Layer, Readout
 

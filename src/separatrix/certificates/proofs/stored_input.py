@@ -23,12 +23,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from separatrix.certificates.bit_memory import BitMemory, Cells, Register, deviations
-from separatrix.certificates.bit_readouts import addressed_lead, difference_lead, matching_key_lead
 from separatrix.certificates.enclosures import Box, Rounding
-from separatrix.certificates.first_match import first_match_lead
-from separatrix.certificates.integer_maps import Reach
-from separatrix.certificates.proving import claim
+from separatrix.certificates.lemmas.bit_memory import BitMemory, Cells, Register, deviations
+from separatrix.certificates.lemmas.bit_readouts import addressed_lead, difference_lead, matching_key_lead
+from separatrix.certificates.lemmas.first_match import first_match_lead
+from separatrix.certificates.lemmas.integer_maps import Reach
+from separatrix.certificates.lemmas.proving import claim
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit import ExplicitModel

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from separatrix.certificates.coded import VALUE, Coded, matched_logits, plain_logits
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.proving import one_head
+from separatrix.certificates.lemmas.coded import VALUE, Coded, matched_logits, plain_logits
+from separatrix.certificates.lemmas.proving import one_head
+from separatrix.certificates.lemmas.signwise import added, fetched, folded
 from separatrix.certificates.refusals import NotProved
-from separatrix.certificates.signwise import added, fetched, folded
 from separatrix.models.explicit.codes import SignCode
 from separatrix.models.explicit.layers import Layer
 from separatrix.models.explicit.positions import Own, PositionRule, Track

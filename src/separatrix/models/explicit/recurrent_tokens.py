@@ -179,7 +179,7 @@ def _tanh(system: NumberSystem, numbers: Numbers) -> Numbers:
 
 
 def _hard_sigmoid(system: NumberSystem, numbers: Numbers) -> Numbers:
-    """min(6, ReLU(y + 3))/6: exactly 0 up to −3 and exactly 1 from 3 on, in every system."""
+    """min(6, ReLU(y + 3))/6: exactly 0 up to −3 and exactly 1 from 3 on, while y is no giant."""
     three, six = (system.encode(torch.tensor([value], device=numbers.device)) for value in (3, 6))
     ramp = system.relu(system.add(numbers, three))
     return system.divide(system.subtract(ramp, system.relu(system.subtract(ramp, six))), six)

@@ -16,7 +16,9 @@ from typing import Final, final
 import numpy as np
 from flint import fmpq
 
-from separatrix.certificates.coded import (
+from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
+from separatrix.certificates.enclosures.boxes import Ends, as_ends
+from separatrix.certificates.lemmas.coded import (
     Coded,
     Matched,
     after_attention,
@@ -26,10 +28,8 @@ from separatrix.certificates.coded import (
     plain_logits,
     weights,
 )
-from separatrix.certificates.digits import DigitRows
-from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
-from separatrix.certificates.enclosures.boxes import Ends, as_ends
-from separatrix.certificates.proving import one_head
+from separatrix.certificates.lemmas.digits import DigitRows
+from separatrix.certificates.lemmas.proving import one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.codes import Code
 from separatrix.models.explicit.heads import Head

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.certificates.integer_maps import (
+from separatrix.certificates.lemmas.integer_maps import (
     Entries,
     Integers,
     Reach,

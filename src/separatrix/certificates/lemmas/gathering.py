@@ -25,7 +25,7 @@ from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import as_rational
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.proving import one_head
+from separatrix.certificates.lemmas.proving import one_head
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.inputs import TokenClass, TokenInputs
 from separatrix.models.explicit.layers import Layer

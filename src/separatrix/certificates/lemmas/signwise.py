@@ -15,12 +15,12 @@ import numpy as np
 from flint import fmpq
 from torch import Tensor
 
-from separatrix.certificates.coded import VALUE, Coded, matched_logits
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.float_errors import fineness, summing_error
+from separatrix.certificates.lemmas.coded import VALUE, Coded, matched_logits
+from separatrix.certificates.lemmas.float_errors import fineness, summing_error
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.codes import SignCode
 

@@ -21,7 +21,7 @@ from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.nearness import Near, exact, near_affine, near_dot, stored, zeros
+from separatrix.certificates.lemmas.nearness import Near, exact, near_affine, near_dot, stored, zeros
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.codes import SignCode
 from separatrix.models.explicit.duals import DUAL_ERROR, DUAL_GRID, cumulative_coherence, duals

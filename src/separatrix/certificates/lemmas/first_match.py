@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.certificates.bit_readouts import (
+from separatrix.certificates.lemmas.bit_readouts import (
     differences,
     layers_of,
     mismatch_weight,
     require_rows,
     spelled_lead,
 )
-from separatrix.certificates.integer_maps import Entries, Integers, Reach, composed, read_map, whole
+from separatrix.certificates.lemmas.integer_maps import Entries, Integers, Reach, composed, read_map, whole
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.recurrent import Readout, ReadoutLayer
 from separatrix.models.explicit.recurrent_maps import Coordinates

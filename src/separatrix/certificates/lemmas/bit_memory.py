@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.certificates.integer_maps import (
+from separatrix.certificates.lemmas.integer_maps import (
     Integers,
     Reach,
     assignments,

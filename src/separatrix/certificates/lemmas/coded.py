@@ -24,8 +24,8 @@ from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends, matrix_product
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.feed_forward import feed_forward
-from separatrix.certificates.float_errors import LARGEST, UNKNOWN, fineness, summing_error
+from separatrix.certificates.lemmas.feed_forward import feed_forward
+from separatrix.certificates.lemmas.float_errors import LARGEST, UNKNOWN, fineness, summing_error
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.codes import Code, OneHot, SignCode
 from separatrix.models.explicit.heads import Head

@@ -20,10 +20,10 @@ from flint import fmpq
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.certificates.coded import weights
 from separatrix.certificates.enclosures import Box, Rounding
 from separatrix.certificates.enclosures.boxes import as_ends
-from separatrix.certificates.nearness import Near, exact, near_affine, slip, stored, zeros
+from separatrix.certificates.lemmas.coded import weights
+from separatrix.certificates.lemmas.nearness import Near, exact, near_affine, slip, stored, zeros
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.linear import FeedForward
 

@@ -16,12 +16,12 @@ from flint import fmpq
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.certificates.coded import weights
 from separatrix.certificates.enclosures import Box, Rounding, rounding_of
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
 from separatrix.certificates.enclosures.real_rounding import RealRounding
+from separatrix.certificates.lemmas.coded import weights
 from separatrix.certificates.refusals import NotProved
 from separatrix.precision import Float64
 

@@ -14,10 +14,10 @@ from typing import final
 
 import numpy as np
 
-from separatrix.certificates.coded import answers, weights
 from separatrix.certificates.enclosures import Box, KeyGroup, Rounding
 from separatrix.certificates.enclosures.boxes import as_ends
-from separatrix.certificates.proving import claim
+from separatrix.certificates.lemmas.coded import answers, weights
+from separatrix.certificates.lemmas.proving import claim
 from separatrix.certificates.refusals import NotProved
 from separatrix.evidence import Claim
 from separatrix.models.explicit.layers import Layer, Readout

@@ -18,7 +18,7 @@ from separatrix.certificates.enclosures import Box, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends, matrix_product
 from separatrix.certificates.enclosures.fixed_rounding import FixedRounding
 from separatrix.certificates.enclosures.float_rounding import FloatRounding
-from separatrix.certificates.float_errors import UNKNOWN, fineness, summing_error
+from separatrix.certificates.lemmas.float_errors import UNKNOWN, fineness, summing_error
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.linear import Affine, FeedForward
 

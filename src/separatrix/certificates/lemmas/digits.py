@@ -14,9 +14,9 @@ from typing import final
 import numpy as np
 from flint import fmpq
 
-from separatrix.certificates.coded import Coded, token_rows
 from separatrix.certificates.enclosures import Box, Rounding
 from separatrix.certificates.enclosures.boxes import Ends, as_ends
+from separatrix.certificates.lemmas.coded import Coded, token_rows
 from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.codes import Code, Digits
 from separatrix.models.explicit.inputs import TokenClass, TokenInputs
