@@ -210,8 +210,8 @@ class Size(Record):
             ("parameter bits, embeddings left out", self.parameter_bits_without_embeddings, "bits"),
         ]
         if n is not None:
-            counts += [(f"{part.name} at n = {n}", part.bits(n), "bits") for part in self.state]
-            counts.append((f"state at n = {n}", self.state_bits(n), "bits"))
+            counts += [(f"{part.name} at {n:,} positions", part.bits(n), "bits") for part in self.state]
+            counts.append((f"state at {n:,} positions", self.state_bits(n), "bits"))
         if self.gates_per_step is not None:
             counts.append(("gates", self.gates_per_step, "gates a step"))
         return tuple(counts)

@@ -50,7 +50,7 @@ def test_what_is_neither_proven_nor_refuted_is_unknown_and_says_why() -> None:
     blunt = blunter(lookup(64), 0.85)
     certificate = certify(blunt)
     assert certificate.verdict == "unknown"
-    assert "Not proven" in certificate.reason
+    assert certificate.reason.startswith("lead of the right symbol must be > 0 score; it is within [")
     assert certificate.counterexample is None
 
 
@@ -119,3 +119,16 @@ def test_bad_weights_are_told_apart_by_their_hash() -> None:
         first.model.forward(torch.tensor([[0, 4]])), second.model.forward(torch.tensor([[0, 4]]))
     )
     assert isinstance(first.arithmetic, Float64)
+
+
+def test_a_model_is_certified_for_a_task() -> None:
+    witness = lookup(32)
+    certificate = certify(witness.model, witness.task)
+    assert (certificate.verdict, certificate.theorem) == ("proved", "S-T1")
+    assert certify(witness.model, task("index-lookup", n=31, alphabet=4)).verdict != "proved"
+    assert witness.built is not None
+    assert certify(witness.built).verdict == "proved"
+    with pytest.raises(InvalidInput, match="name it"):
+        certify(witness.model)
+    with pytest.raises(InvalidInput, match="got int"):
+        certify(3)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from separatrix.evidence import Certificate
 from separatrix.precision import Float32
 from separatrix.tasks import TASKS
 from separatrix.witnesses import CATALOGUE, Choices, Witness, witness_for
-from separatrix.witnesses.files import CERTIFICATE, README, SPEC, WEIGHTS, load
+from separatrix.witnesses.files import CERTIFICATE, README, SPEC, WEIGHTS, load, stated
 from tests.cli.running import Ran, refused, run
 
 SMALL = ("witness", "index-lookup", "--n", "4", "--alphabet", "2")
@@ -47,7 +47,7 @@ def test_json_has_every_figure() -> None:
             "parameters": size.parameters,
             "parameter_bits": 32 * size.parameters,
             "state_bits": size.state_bits(5),
-            "claims": [claim.to_fields() for claim in built.claims],
+            "claims": [stated(claim) for claim in built.claims],
             "out": None,
             "verdict": None,
             "certificate": None,

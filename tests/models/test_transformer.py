@@ -206,3 +206,20 @@ def test_position_rules() -> None:
     assert Remainder(divisor=3).numbers(places, length).tolist() == [[0, 1, 2, 0, 1, 2, 0]]
     assert Across(between=1).numbers(places, length).tolist() == [[0, 1, 2, -1, 0, 1, 2]]
     assert Listed(table=torch.tensor([4, 1])).numbers(places, length).tolist() == [[4, 1] + [-1] * 5]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (torch.tensor([0, 1]), "of shape \\(batch, pos\\); got int64 of shape \\(2,\\)"),
+        (torch.tensor([[0.0]]), "are whole numbers"),
+        ([[0, 1]], "Inputs are a tensor; got list"),
+        (torch.tensor([[0, 99]]), "Tokens run from 0 to 5; got 99"),
+    ],
+)
+def test_what_is_no_input_is_refused(given: Tensor, words: str) -> None:
+    model = UnmaskedTransformer(
+        inputs=inputs(), layers=(layer(1, heads=1, residual=True, psi=None),), readout=READOUT
+    )
+    with pytest.raises(InvalidInput, match=words):
+        model.answers(given)

@@ -145,7 +145,7 @@ def test_the_width_does_not_grow_with_the_length() -> None:
 
 
 def test_what_cannot_be_built_is_refused_in_a_sentence() -> None:
-    with pytest.raises(InvalidInput, match="for Dyck in the form next; got form='recognise'"):
+    with pytest.raises(InvalidInput, match="for dyck with form=next; got form=recognise"):
         witness_for(Dyck(n=8), variant="next characters")
     with pytest.raises(TooLarge, match="up to depth 512, a hidden unit for each; got depth=600 at n=2000"):
         built(Dyck(n=2000, depth=600))

@@ -192,9 +192,7 @@ def test_next_character_prediction_is_refused() -> None:
 
 
 def test_places_that_are_named_need_the_variant() -> None:
-    with pytest.raises(
-        InvalidInput, match="ask for the variant 'any balanced partition' where alice is given"
-    ):
+    with pytest.raises(InvalidInput, match="for equality with alice=None; got alice="):
         built(Equality(n=4, alice=(0, 1)), variant="")
 
 

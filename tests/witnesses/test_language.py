@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.models.explicit.codes import Binary, Digits, OneHot
 from separatrix.models.explicit.positions import Own
 from separatrix.precision import FixedNearest, Float64
@@ -224,3 +225,18 @@ def test_a_constant_in_a_head_becomes_a_field_that_is_one_everywhere() -> None:
     row = Equality(n=4).parse("1 0 [SEP] 0 0")
     held = Symbolic().run(program, row)
     assert held[2][found] == (0, 1)
+
+
+def test_programs_that_cannot_be_are_refused() -> None:
+    task = IndexLookup(n=4, alphabet=2)
+    program = Program(task)
+    with pytest.raises(SeparatrixError, match="no block of tokens in index-lookup, for the field x, 'sym'"):
+        program.token("x", block="sym", code=Digits(count=2))
+    with pytest.raises(InvalidInput, match="a layer and an answer"):
+        build(program, Float64())
+    x = program.token("x", block="symbol", code=Digits(count=2))
+    with program.layer() as layer:
+        found = layer.average("x", x)
+    program.answer_bit(found)
+    with pytest.raises(InvalidInput, match="two are called 'x'"):
+        build(program, Float64())

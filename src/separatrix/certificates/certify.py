@@ -17,7 +17,7 @@ from torch import Tensor
 from separatrix.certificates.covered import inputs_of
 from separatrix.certificates.enclosures import Unbounded, rounding_of
 from separatrix.certificates.exhaustive import few_inputs, first_wrong, wrong_rows
-from separatrix.certificates.proofs import proof_for
+from separatrix.certificates.proofs import PROOFS, proof_for
 from separatrix.certificates.refusals import NotProved
 from separatrix.certificates.suspects import suspects
 from separatrix.errors import InvalidInput
@@ -30,6 +30,7 @@ from separatrix.tasks.specs import spec_of
 from separatrix.version import __version__
 from separatrix.witnesses import Witness
 from separatrix.witnesses.files import load, weights_sha256
+from separatrix.witnesses.language import Built
 
 __all__ = ["certify", "replay"]
 
@@ -48,48 +49,90 @@ class _Outcome:
     assumptions: tuple[str, ...] = ()
     wrong: Shaped[Tensor, "pos *width"] | None = None
     note: str = ""
+    theorem: str | None = None
 
     @property
     def settled(self) -> bool:
         return bool(self.claims) or self.wrong is not None
 
 
-def certify(subject: Witness | Path | str, task: Task | None = None) -> Certificate:
-    """Prove a witness right on every input of its task, from its weights and its spec alone.
+@final
+@dataclass(frozen=True, eq=False)
+class _About:
+    """What is to be certified: a model, a task, the (theorem, variant) of proofs to try, what is claimed."""
+
+    model: ExplicitModel
+    task: Task
+    keys: tuple[tuple[str, str], ...]
+    claims: tuple[Claim, ...]
+    theorem: str | None
+
+
+def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None = None) -> Certificate:
+    """Prove weights right on every input of a task, from the weights and their spec alone.
+
+    A witness, or the folder of one, brings its task and names the theorem whose proof is tried. A model by
+    itself needs the task, and every proof that is known for it is tried.
 
     First the proof that belongs to its theorem, on the tensors, with the rounding of its arithmetic inside;
     where that does not go through, every input if there are few; else a search for one it fails on. What is
     neither proven nor refuted is unknown, and the certificate says how far the proof came.
     """
     started = time.monotonic()
-    witness = subject if isinstance(subject, Witness) else load(subject)
-    about = witness.task if task is None else task
-    outcome = _proof(witness, about)
+    about = _about(subject, task)
+    outcome = _proof(about)
     reason = outcome.note
     if not outcome.settled:
-        outcome = _all_inputs(witness.model, about)
+        outcome = _all_inputs(about.model, about.task)
     if not outcome.settled:
-        outcome = _search(witness.model, about, reason)
-    return _certificate(witness, about, outcome, time.monotonic() - started)
+        outcome = _search(about.model, about.task, reason)
+    return _certificate(about, outcome, time.monotonic() - started)
 
 
-def _proof(witness: Witness, task: Task) -> _Outcome:
-    prove = proof_for(witness.theorem, task.name, witness.variant)
+def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None) -> _About:
+    match subject:
+        case Witness():
+            keys: tuple[tuple[str, str], ...] = ((subject.theorem, subject.variant),)
+            return _About(subject.model, task or subject.task, keys, subject.claims, subject.theorem)
+        case str() | Path():
+            return _about(load(subject), task)
+        case Built():
+            return _about(subject.model, task or subject.program.task)
+        case ExplicitModel():
+            if task is None:
+                raise InvalidInput("A model is certified for a task; name it: certify(model, task).")
+            keys = tuple((theorem, variant) for theorem, name, variant in PROOFS if name == task.name)
+            return _About(subject, task, keys, (), None)
+    raise InvalidInput(
+        f"A witness, its folder, or a model with a task is certified; got {type(subject).__name__}."
+    )
+
+
+def _proof(about: _About) -> _Outcome:
+    """The first proof that goes through; else what stood in the way of the first."""
+    found = [_attempt(about.model, about.task, *key) for key in about.keys]
+    settled = next((each for each in found if each.settled), None)
+    return settled or next(iter(found), _Outcome(note="There is no general proof for this task."))
+
+
+def _attempt(model: ExplicitModel, task: Task, theorem: str, variant: str) -> _Outcome:
+    prove = proof_for(theorem, task.name, variant)
     if prove is None:
         return _Outcome(note="There is no general proof for this construction.")
-    rounding = rounding_of(witness.arithmetic)
+    rounding = rounding_of(model.arithmetic)
     try:
-        claims = prove(witness.model, task, rounding)
+        claims = prove(model, task, rounding)
     except NotProved as refusal:
         suspects = torch.stack(refusal.suspects) if refusal.suspects else None
-        wrong = None if suspects is None else first_wrong(witness.model, task, [suspects])
+        wrong = None if suspects is None else first_wrong(model, task, [suspects])
         return _Outcome(wrong=wrong, note=str(refusal))
     except Unbounded as refusal:
         return _Outcome(note=str(refusal))
     failed = [claim for claim in claims if claim.verdict != "proved"]
     if failed:
-        return _Outcome(note=f"Not proven: {failed[0]}.")
-    return _Outcome(claims=claims, assumptions=rounding.error_model())
+        worst = failed[0]
+        return _Outcome(note=f"{worst.name} must be {worst.requirement}; it is within {worst.interval}.")
+    return _Outcome(claims=claims, assumptions=rounding.error_model(), theorem=theorem)
 
 
 def _all_inputs(model: ExplicitModel, task: Task) -> _Outcome:
@@ -132,19 +175,19 @@ def _likely(task: Task, count: int) -> Iterator[Shaped[Tensor, "batch pos *width
     yield task.sample(count, seed=1).inputs
 
 
-def _certificate(witness: Witness, task: Task, outcome: _Outcome, seconds: float) -> Certificate:
-    digest = weights_sha256(witness.model)
+def _certificate(about: _About, outcome: _Outcome, seconds: float) -> Certificate:
+    digest = weights_sha256(about.model)
     found = None
     if outcome.wrong is not None:
-        found = _counterexample(witness.model, task, outcome.wrong, digest)
+        found = _counterexample(about.model, about.task, outcome.wrong, digest)
     return Certificate(
         weights_sha256=digest,
-        task=spec_of(task),
-        inputs=inputs_of(task),
-        arithmetic=name_of(witness.arithmetic),
+        task=spec_of(about.task),
+        inputs=inputs_of(about.task),
+        arithmetic=name_of(about.model.arithmetic),
         verdict="refuted" if found is not None else "proved" if outcome.claims else "unknown",
-        claims=outcome.claims or witness.claims,
-        theorem=witness.theorem,
+        claims=outcome.claims or about.claims,
+        theorem=about.theorem or outcome.theorem,
         assumptions=outcome.assumptions,
         counterexample=found,
         reason="" if outcome.claims else outcome.note,

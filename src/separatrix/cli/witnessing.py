@@ -35,17 +35,26 @@ def witness(
     family: Annotated[
         str | None, Parameter(help="Family of models. [default: the first that has a witness]")
     ] = None,
-    variant: Annotated[str | None, Parameter(help="Which of several constructions.")] = None,
+    variant: Annotated[
+        str | None, Parameter(help="Which of several constructions, as docs/witnesses.md names them.")
+    ] = None,
     minimise: Annotated[
         Literal["bits", "width", "precision"] | None,
-        Parameter(help="Take the choices with the fewest parameter bits, numbers or bits a number."),
+        Parameter(help="Take what is proven with the fewest parameter bits, least width or bits a number."),
     ] = None,
     addresses: Annotated[
-        str | None, Parameter(help="Code of addresses: binary, bch-1/4, random-1/4, …. [default: binary]")
+        str | None,
+        Parameter(
+            help="Code of addresses: binary, bch-1/2, bch-1/4, bch-1/8, random-1/2, random-1/4 or one-hot. "
+            "[default: binary]"
+        ),
     ] = None,
     arithmetic: Annotated[
         str | None,
-        Parameter(help="float64, float32, down:N,K or nearest:P, as papers S and W. [default: float64]"),
+        Parameter(
+            help="float64, float32, down:N,K (S: multiples of N^-K, rounded down) or nearest:P (W: P bits, "
+            "odd). [default: float64]"
+        ),
     ] = None,
     out: Annotated[Path | None, Parameter(help="Folder for weights, spec, certificate and README.")] = None,
     json: AsJson = False,
@@ -58,13 +67,15 @@ def witness(
         built, certificate = _built(task, family, variant, addresses, arithmetic), None
     seconds = time.monotonic() - started
     if out is not None:
+        replaced = (out / "witness.json").exists()
         certificate = _kept(built, certificate, out)
     if json:
         write_json(_facts(built, certificate, out, seconds))
         return
     _print(built, certificate)
     if out is not None:
-        note(f"Wrote a certified witness of {built.theorem}.")
+        what = "Replaced the witness there by" if replaced else "Wrote"
+        note(f"{what} a certified witness of {built.theorem}.")
         print(printable_line(str(out)))
 
 
@@ -127,7 +138,7 @@ def _facts(
 ) -> dict[str, Any]:
     from separatrix.precision import name_of
     from separatrix.tasks.specs import spec_of
-    from separatrix.witnesses.files import weights_sha256
+    from separatrix.witnesses.files import stated, weights_sha256
 
     size = built.size
     return {
@@ -147,7 +158,7 @@ def _facts(
         "parameter_bits": size.parameter_bits,
         "state_bits": size.state_bits(built.task.length),
         "weights_sha256": weights_sha256(built.model),
-        "claims": [claim.to_fields() for claim in built.claims],
+        "claims": [stated(claim) for claim in built.claims],
         "out": None if out is None else str(out),
         "verdict": None if certificate is None else certificate.verdict,
         "certificate": None if certificate is None else certificate.to_fields(),
@@ -160,8 +171,9 @@ def _print(built: Witness, certificate: Certificate | None) -> None:
     head, *rest = printable(str(built)).splitlines()
     console.print(Text(head, "bold cyan"))
     for line in rest:
+        first, *more = wrapped(line.strip(), console.width - 6)
         indent = "" if line.lstrip() == line else "  "
-        print("\n".join(wrapped(line.strip(), console.width, indent=indent)))
+        print("\n".join([f"{indent}{first}", *(f"{indent}    {each}" for each in more)]))
     print()
     for line in built.size.table(n=built.task.length).splitlines():
         print("\n".join(wrapped(line, console.width)))

@@ -12,7 +12,7 @@ from separatrix.evidence import Claim
 from separatrix.models.explicit.graph_unit import GraphUnit
 from separatrix.models.explicit.layers import Readout
 from separatrix.models.explicit.linear import Affine
-from separatrix.precision import NumberSystem
+from separatrix.precision import NumberSystem, name_of
 from separatrix.tasks.cycle3 import Cycle3
 from separatrix.tasks.cycle5 import Cycle5
 from separatrix.witnesses.choices import Choices
@@ -108,6 +108,6 @@ def _scale(tuples: int, order: int, system: NumberSystem) -> Fraction:
     if scale * order > system.largest:
         raise InvalidInput(
             f"A graph unit for {tuples:,} tuples needs logits of about {float(scale * order):.4g}, and "
-            f"{system} ends at {float(system.largest):.4g}; take more bits."
+            f"{name_of(system)} ends at {float(system.largest):.4g}; take more bits."
         )
     return scale

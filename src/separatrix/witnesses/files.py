@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Final, final, get_args
 
 import torch
 
 from separatrix.accounting import Size
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.evidence import Certificate, Claim, TaskSpec
+from separatrix.evidence import Certificate, Claim, Relation, TaskSpec
 from separatrix.evidence.specs import require_sha256
 from separatrix.files import written_whole
 from separatrix.models.explicit import ExplicitModel
@@ -49,6 +49,7 @@ __all__ = [
     "load",
     "made_folder",
     "save",
+    "stated",
     "stated_certificate",
     "weight_bytes",
     "weights_sha256",
@@ -104,7 +105,7 @@ class WitnessRecord(Record):
             "arithmetic": self.arithmetic,
             "weights_sha256": self.weights_sha256,
             "size": self.size.to_fields(),
-            "claims": [claim.to_fields() for claim in self.claims],
+            "claims": [stated(claim) for claim in self.claims],
             "model": json.loads(self.model),
             "package": self.package,
         }
@@ -120,10 +121,30 @@ class WitnessRecord(Record):
             arithmetic=read.text("arithmetic", longest=_LONGEST_NAME),
             weights_sha256=read.text("weights_sha256"),
             size=read.record("size", Size),
-            claims=read.records("claims", Claim),
+            claims=tuple(_claim(each) for each in read.items("claims")),
             model=canonical(thaw(read.value("model"))),
             package=read.text("package", longest=_LONGEST_NAME),
         )
+
+
+def stated(claim: Claim) -> JsonObject:
+    """A claim as a witness has it: what is to be proven, and nothing about whether it was."""
+    fields = claim.to_fields()
+    return {name: fields[name] for name in ("name", "statement", "relation", "threshold", "unit", "source")}
+
+
+def _claim(data: object) -> Claim:
+    read = Reader(data, what="a claim of the witness")
+    claim = Claim(
+        name=read.text("name"),
+        statement=read.text("statement"),
+        relation=read.choice("relation", get_args(Relation)),
+        threshold=read.exact("threshold"),
+        unit=read.text("unit"),
+        source=read.text("source"),
+    )
+    read.finish()
+    return claim
 
 
 def save(witness: Witness, folder: Path | str, certificate: Certificate | None = None) -> Path:

@@ -32,7 +32,7 @@ from separatrix.models.explicit.linear import Affine, FeedForward
 from separatrix.models.explicit.placed import Placed
 from separatrix.models.explicit.positions import Halves, Own, Track
 from separatrix.models.explicit.transformer import CausalTransformer, UnmaskedTransformer
-from separatrix.precision import FixedDown, FixedPoint, NumberSystem
+from separatrix.precision import FixedDown, FixedPoint, NumberSystem, name_of
 from separatrix.tasks.disjointness import Disjointness
 from separatrix.tasks.dyck import Dyck
 from separatrix.tasks.equality import Equality
@@ -283,7 +283,7 @@ def _require_precision(task: TokenTask, system: NumberSystem) -> None:
     if weight * factor <= 1 or factor > system.largest:
         raise InvalidInput(
             f"{task.name} with n={task.n} needs numbers up to {factor} and the weight 1/{task.length}; "
-            f"{system} ends at {float(system.largest):.3g} in steps of {float(step):.3g}. "
+            f"{name_of(system)} ends at {float(system.largest):.3g} in steps of {float(step):.3g}. "
             "Take a smaller n or more bits."
         )
 

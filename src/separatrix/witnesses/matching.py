@@ -21,7 +21,7 @@ from separatrix.models.explicit.layout import Layout, Slot
 from separatrix.models.explicit.linear import Affine
 from separatrix.models.explicit.third_order import ThirdOrderHead
 from separatrix.models.explicit.transformer import UnmaskedTransformer
-from separatrix.precision import FixedPoint, NumberSystem
+from separatrix.precision import FixedPoint, NumberSystem, name_of
 from separatrix.precision.floats import Float32
 from separatrix.tasks.match2 import Match2
 from separatrix.tasks.match3 import Match3
@@ -95,7 +95,8 @@ def match3(task: Match3, choices: Choices) -> Witness:
     scale = least_scale([Rival(gap=lead, count=task.n**2)], THRESHOLD / 2, system)
     if 5 * scale > system.largest:
         raise InvalidInput(
-            f"match3 with n={task.n} and M={modulus} needs logits of about {float(scale):.3g}, and {system} "
+            f"match3 with n={task.n} and M={modulus} needs logits of about {float(scale):.3g}, "
+            f"and {name_of(system)} "
             f"ends at {float(system.largest):.3g}; take a smaller M or more bits."
         )
     alpha, level = float(scale), float(dummy_level(modulus))
@@ -150,7 +151,8 @@ def gap(modulus: int, system: NumberSystem, *, order: int) -> Fraction:
     if exact <= lost * Fraction(6, 5):
         most = math.isqrt(int(Fraction(986, 120) / lost))
         raise InvalidInput(
-            f"Residues modulo {modulus} lie so close on the circle that {system} cannot tell a match from a "
+            f"Residues modulo {modulus} lie so close on the circle that "
+            f"{name_of(system)} cannot tell a match from a "
             f"near miss; take a modulus up to about {most}, or more bits."
         )
     return exact - lost

@@ -21,7 +21,7 @@ from separatrix.models.explicit.layout import Layout, Slot
 from separatrix.models.explicit.positions import Own, Track
 from separatrix.models.explicit.transformer import UnmaskedTransformer
 from separatrix.models.explicit.windows import WindowInputs, window_duals
-from separatrix.precision import NumberSystem
+from separatrix.precision import NumberSystem, name_of
 from separatrix.tasks.match3 import Match3
 from separatrix.witnesses._triples import decider, yes_or_no
 from separatrix.witnesses.choices import Choices
@@ -266,7 +266,7 @@ def _refuse_overflow(task: Match3, system: NumberSystem, largest: Fraction) -> N
     if largest > system.largest:
         raise InvalidInput(
             f"match3 with n={task.n} and M={task.residues} needs numbers up to about {float(largest):.3g}, "
-            f"and {system} ends at {float(system.largest):.3g}; take a smaller M or more bits."
+            f"and {name_of(system)} ends at {float(system.largest):.3g}; take a smaller M or more bits."
         )
 
 

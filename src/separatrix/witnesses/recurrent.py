@@ -8,7 +8,7 @@ from separatrix.errors import InvalidInput
 from separatrix.evidence import Claim, Relation
 from separatrix.models.explicit.recurrent import RecurrentModel
 from separatrix.models.explicit.recurrent_tokens import Activation, digits_for
-from separatrix.precision import NumberSystem
+from separatrix.precision import NumberSystem, name_of
 from separatrix.tasks.dyck import Dyck
 from separatrix.tasks.interface import TokenTask
 from separatrix.witnesses.choices import Choices
@@ -91,7 +91,8 @@ def _computing_with(model: RecurrentModel, system: NumberSystem) -> RecurrentMod
     for name, tensor in model.tensors().items():
         if not bool((system.decode_float64(system.encode(tensor)) == tensor).all()):
             raise InvalidInput(
-                f"The numbers of {system} do not hold all weights exactly, such as those of {name}, up to "
+                f"The numbers of {name_of(system)} do not hold all weights exactly, "
+                f"such as those of {name}, up to "
                 f"{float(tensor.abs().max()):g}. Try more bits."
             )
     return model.with_arithmetic(system)

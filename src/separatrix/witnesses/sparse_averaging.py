@@ -22,6 +22,7 @@ from separatrix.models.explicit.layout import Layout, Slot
 from separatrix.models.explicit.linear import Affine
 from separatrix.models.explicit.sparse_sets import SparseSetInputs
 from separatrix.models.explicit.transformer import UnmaskedTransformer
+from separatrix.precision import name_of
 from separatrix.tasks.q_sparse_averaging import QSparseAveraging
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.language.operations import Rival
@@ -68,7 +69,7 @@ def sparse_averaging(task: QSparseAveraging, choices: Choices) -> Witness:
     if 2 * scale * task.q > choices.system.largest:
         raise InvalidInput(
             f"q-sparse-averaging with n={task.n} and q={task.q} needs logits of about {float(scale):.3g} and "
-            f"numbers {2 * task.q} times as large, and {choices.system} ends at "
+            f"numbers {2 * task.q} times as large, and {name_of(choices.system)} ends at "
             f"{float(choices.system.largest):.3g}; take more bits."
         )
     model = _model(task, code, scale, choices)

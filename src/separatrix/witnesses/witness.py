@@ -9,7 +9,7 @@ from separatrix.accounting import Size
 from separatrix.evidence import Claim
 from separatrix.evidence.html import grid, pairs
 from separatrix.models.explicit import ExplicitModel
-from separatrix.precision import NumberSystem
+from separatrix.precision import NumberSystem, name_of
 from separatrix.tasks import Task
 from separatrix.theorems import Artefact, theorem
 from separatrix.witnesses.language import Built
@@ -68,7 +68,7 @@ class Witness:
                 ("task", self.task.name),
                 ("family", self.family),
                 ("variant", self.variant),
-                ("arithmetic", str(self.arithmetic)),
+                ("arithmetic", name_of(self.arithmetic)),
                 ("model", self.model.describe()),
             ),
         )

@@ -64,6 +64,9 @@ class ExplicitModel(SequenceModel):
     def describe(self) -> str:
         """What is in it, line by line: inputs, heads, what each reads and writes."""
 
+    def __str__(self) -> str:
+        return self.describe()
+
     def forward(self, inputs: Shaped[Tensor, "batch pos *width"]) -> Float[Tensor, "batch pos out"]:
         """The outputs at every position, as float64."""
         return self.arithmetic.decode_float64(self.outputs(inputs))

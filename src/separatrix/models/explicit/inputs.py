@@ -24,7 +24,7 @@ from separatrix.models.explicit.placed import Placed, placed_from
 from separatrix.models.explicit.positions import Track, track_from
 from separatrix.records import JsonObject, Reader
 
-__all__ = ["InputMap", "RealInputs", "TokenClass", "TokenInputs", "inputs_from"]
+__all__ = ["InputMap", "RealInputs", "TokenClass", "TokenInputs", "inputs_from", "require_rows"]
 
 
 class InputMap(ABC):
@@ -51,6 +51,10 @@ class InputMap(ABC):
     @abstractmethod
     def parameters(self) -> int:
         """Numbers in it, those of the codes and the tables included."""
+
+    @abstractmethod
+    def check(self, inputs: Shaped[Tensor, "batch pos *width"]) -> None:
+        """Raise `InvalidInput` unless these can be inputs."""
 
     @abstractmethod
     def lengths(self, inputs: Shaped[Tensor, "batch pos *width"]) -> Int[Tensor, "batch"]:
@@ -145,6 +149,15 @@ class TokenInputs(InputMap):
             for code in (*(c.code for c in self.classes if c.code), *(t.code for t in self.tracks))
         }
         return sum(tensor.numel() for tensor in self.tensors().values()) + sum(codes.values())
+
+    def check(self, inputs: Int[Tensor, "batch pos"]) -> None:
+        """Rows of tokens, each of some class or padding."""
+        require_rows(inputs, None)
+        end = max((each.first + each.count for each in self.classes), default=0)
+        end = end if self.pad is None else max(end, self.pad + 1)
+        if inputs.numel() and not bool(((inputs >= 0) & (inputs < end)).all()):
+            strange = inputs[(inputs < 0) | (inputs >= end)][0]
+            raise InvalidInput(f"Tokens run from 0 to {end - 1}; got {int(strange)}.")
 
     def lengths(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch"]:
         """All tokens before the first padding."""
@@ -267,6 +280,10 @@ class RealInputs(InputMap):
         stored = sum(tensor.numel() for tensor in self.tensors().values())
         return stored + sum(track.code.parameters for track in self.tracks)
 
+    def check(self, inputs: Float[Tensor, "batch pos row"]) -> None:
+        """Rows of so many numbers."""
+        require_rows(inputs, self.matrix.shape[1])
+
     def lengths(self, inputs: Float[Tensor, "batch pos row"]) -> Int[Tensor, "batch"]:
         """Rows up to the last that is not all zeros, or all rows."""
         if not self.padded:
@@ -310,6 +327,20 @@ class RealInputs(InputMap):
             "padded": self.padded,
             "appended": len(self.own),
         }
+
+
+def require_rows(inputs: object, width: int | None) -> None:
+    """Refuse what is no batch of inputs: tokens (batch, pos), or numbers (batch, pos, width)."""
+    if not isinstance(inputs, Tensor):
+        raise InvalidInput(f"Inputs are a tensor; got {type(inputs).__name__}.")
+    axes = "(batch, pos)" if width is None else f"(batch, pos, {width})"
+    fits = inputs.ndim == 2 if width is None else inputs.ndim == 3 and inputs.shape[2] == width
+    if not fits or inputs.is_floating_point() != (width is not None):
+        kind = "whole numbers" if width is None else "floats"
+        raise InvalidInput(
+            f"Inputs of this model are {kind} of shape {axes}; "
+            f"got {str(inputs.dtype).removeprefix('torch.')} of shape {tuple(inputs.shape)}."
+        )
 
 
 def _own_tensors(inputs: InputMap) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from separatrix.errors import InvalidFile
 from separatrix.models.explicit.codes import SignCode
 from separatrix.models.explicit.codes.reading import code_from
 from separatrix.models.explicit.duals import duals
-from separatrix.models.explicit.inputs import InputMap
+from separatrix.models.explicit.inputs import InputMap, require_rows
 from separatrix.models.explicit.linear import taken
 from separatrix.models.explicit.positions import Track
 from separatrix.records import JsonObject, Reader
@@ -66,6 +66,10 @@ class SparseSetInputs(InputMap):
     def parameters(self) -> int:
         """Weights, and what the code stores."""
         return sum(tensor.numel() for tensor in self.tensors().values()) + self.code.parameters
+
+    def check(self, inputs: Float[Tensor, "batch pos row"]) -> None:
+        """Rows of a value and the members of a set."""
+        require_rows(inputs, self.value.shape[1] + self.members)
 
     def lengths(self, inputs: Float[Tensor, "batch pos row"]) -> Int[Tensor, "batch"]:
         """All rows."""

@@ -71,6 +71,7 @@ class Transformer(ExplicitModel):
         self, inputs: Shaped[Tensor, "batch pos *width"], *, at: Int[Tensor, "batch asked"] | None = None
     ) -> Numbers:
         """Layer by layer, all positions; the last layer only where something is asked."""
+        self.inputs.check(inputs)
         batch, end, device = inputs.shape[0], inputs.shape[1], inputs.device
         own = len(self.inputs.appended)
         lengths = self.inputs.lengths(inputs)

@@ -19,7 +19,7 @@ from torch import Tensor
 from separatrix.errors import InvalidFile
 from separatrix.models.explicit.codes import SignCode
 from separatrix.models.explicit.duals import duals
-from separatrix.models.explicit.inputs import InputMap
+from separatrix.models.explicit.inputs import InputMap, require_rows
 from separatrix.models.explicit.linear import taken
 from separatrix.models.explicit.positions import Track
 from separatrix.models.explicit.sparse_sets import sign_code_from
@@ -84,6 +84,10 @@ class WindowInputs(InputMap):
     def parameters(self) -> int:
         """Weights, and what the code stores."""
         return sum(tensor.numel() for tensor in self.tensors().values()) + self.code.parameters
+
+    def check(self, inputs: Int[Tensor, "batch pos"]) -> None:
+        """Rows of numbers."""
+        require_rows(inputs, None)
 
     def lengths(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch"]:
         """All numbers."""

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.errors import InvalidInput
 from separatrix.models.explicit.heads import Head
 from separatrix.models.explicit.inputs import InputMap, RealInputs, TokenClass, TokenInputs
 from separatrix.models.explicit.layers import Layer, Readout
@@ -50,6 +51,7 @@ class Built:
 
 def build(program: Program, system: NumberSystem) -> Built:
     """Fields → layout → scales → input map → layers → readout."""
+    _require_whole(program)
     epochs = lay_out(program)
     scales = scales_of(program, system)
     inputs = _input_map(program, epochs[0])
@@ -62,6 +64,15 @@ def build(program: Program, system: NumberSystem) -> Built:
         inputs=inputs, layers=layers, readout=readout, layout=_named(program, epochs), numbers=system
     )
     return Built(program=program, model=model, scales=scales)
+
+
+def _require_whole(program: Program) -> None:
+    if program.answer is None or not program.layers:
+        raise InvalidInput("A program has a layer and an answer; finish it with answer_code, or another one.")
+    names = [field.name for stage in _written(program) for field in stage]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"Fields have different names; two are called '{twice}'.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ import torch
 
 from separatrix.models.explicit.codes import Code, SignCode
 from separatrix.models.explicit.positions import PositionRule
+from separatrix.registry import unknown_name
 from separatrix.tasks import Task
 from separatrix.tasks.interface import WordTask
 from separatrix.witnesses.language import gadgets, saturation
@@ -248,6 +249,9 @@ class Program:
     def token(self, name: str, *, block: str, code: Code) -> Field:
         """What the tokens of a block say: their number in it, by its code; 0 at other tokens."""
         assert isinstance(self.task, WordTask), "only words have blocks"
+        blocks = tuple(each.name for each in self.task.vocabulary.blocks)
+        if block not in blocks:
+            raise unknown_name(f"block of tokens in {self.task.name}, for the field {name},", block, blocks)
         field = _coded(name, code, f"{type(code).__name__} of the {block} token")
         self.sources.append(TokenSource(field=field, block=block, code=code))
         return field

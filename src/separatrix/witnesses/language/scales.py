@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from separatrix.errors import InvalidInput
-from separatrix.precision import FixedDown, FixedPoint, NumberSystem
+from separatrix.precision import FixedDown, FixedPoint, NumberSystem, name_of
 from separatrix.witnesses.language.forms import Field
 from separatrix.witnesses.language.operations import HeadOperation, Rival
 from separatrix.witnesses.language.program import Program
@@ -88,5 +88,5 @@ def _check_range(program: Program, head: HeadOperation, scale: Fraction, system:
     if largest > system.largest:
         raise InvalidInput(
             f"{program.task.name} with n={program.task.n} needs logits up to about {largest:.3g}, and "
-            f"{system} ends at {float(system.largest):.3g}; take a smaller n or more bits."
+            f"{name_of(system)} ends at {float(system.largest):.3g}; take a smaller n or more bits."
         )
