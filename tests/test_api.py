@@ -30,6 +30,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "SeparatrixError": lambda: separatrix.SeparatrixError("a sentence"),
         "__version__": lambda: separatrix.__version__,
         "certify": lambda: separatrix.certify(built),
+        "frontier": lambda: separatrix.frontier(separatrix.task("match2", n=2, modulus=2)),
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),

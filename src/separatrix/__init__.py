@@ -18,6 +18,7 @@ from separatrix.version import __version__
 if TYPE_CHECKING:
     from separatrix.atlas import make_atlas
     from separatrix.certificates import certify
+    from separatrix.certificates.frontier import frontier
     from separatrix.errors import SeparatrixError
     from separatrix.tasks import TASKS, Batch, task
     from separatrix.witnesses import witness_for
@@ -28,6 +29,7 @@ __all__ = [
     "SeparatrixError",
     "__version__",
     "certify",
+    "frontier",
     "load",
     "make_atlas",
     "sample",
@@ -40,6 +42,7 @@ _HOMES = {
     "TASKS": "separatrix.tasks",
     "SeparatrixError": "separatrix.errors",
     "certify": "separatrix.certificates",
+    "frontier": "separatrix.certificates.frontier",
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
     "save": "separatrix.witnesses.files",
