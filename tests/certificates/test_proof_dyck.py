@@ -80,9 +80,9 @@ def test_every_survivor_of_a_mutation_is_harmless(form: str, every: int) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["recognise", "next"])
 @pytest.mark.parametrize("system", [Float64(), FixedDown(n=4, k=3)], ids=str)
-def test_every_survivor_of_every_mutation_is_harmless(form: str, system: NumberSystem) -> None:
-    left, tried = survivors(Dyck(n=4, form=form), system, every=1)  # type: ignore[arg-type]
-    assert tried > 300
+def test_survivors_of_every_third_mutation_are_harmless(form: str, system: NumberSystem) -> None:
+    left, tried = survivors(Dyck(n=4, form=form), system, every=3)  # type: ignore[arg-type]
+    assert tried > 100
     assert len(left) < 0.75 * tried
     assert all(right_on_every_input(mutant) for mutant in left)
 

@@ -86,9 +86,9 @@ def test_survivors_of_mutations_are_harmless(task: SparseThreshold) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", FINE, ids=str)
-def test_every_survivor_of_every_mutation_is_harmless(system: NumberSystem) -> None:
-    survived, tried = survivors_are_harmless(TINY[1], system, 1)
-    assert tried > 700
+def test_survivors_of_every_third_mutation_are_harmless(system: NumberSystem) -> None:
+    survived, tried = survivors_are_harmless(TINY[1], system, 3)
+    assert tried > 230
     assert survived < tried / 2
 
 
