@@ -16,7 +16,7 @@ __all__ = ["index_lookup"]
 
 
 def index_lookup(task: IndexLookup, choices: Choices) -> Witness:
-    """One causal layer, one head: attend to the position that the index token names.
+    """A single causal head looks up the place that the index token asks for.
 
     A symbol token holds its digits and the address T(j) of its place, the index token p holds T(p), and the
     logit of place j is η⟨T(p), T(j)⟩. With signs T(p) and T(j) that differ in w places the logit is 2ηw below
