@@ -110,9 +110,13 @@ def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | N
 
 def _proof(about: _About) -> _Outcome:
     """The first proof that goes through; else what stood in the way of the first."""
-    found = [_attempt(about.model, about.task, *key) for key in about.keys]
-    settled = next((each for each in found if each.settled), None)
-    return settled or next(iter(found), _Outcome(note="There is no general proof for this task."))
+    first: _Outcome | None = None
+    for theorem, variant in about.keys:
+        outcome = _attempt(about.model, about.task, theorem, variant)
+        if outcome.settled:
+            return outcome
+        first = first or outcome
+    return first or _Outcome(note="There is no general proof for this task.")
 
 
 def _attempt(model: ExplicitModel, task: Task, theorem: str, variant: str) -> _Outcome:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from separatrix.models.interface import AnyCausalModel, CausalModel, SequenceModel
+from separatrix.models.interface import CausalModel, SequenceModel
 
-__all__ = ["AnyCausalModel", "CausalModel", "SequenceModel"]
+__all__ = ["CausalModel", "SequenceModel"]

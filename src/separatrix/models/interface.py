@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Shaped
@@ -43,6 +43,3 @@ class CausalModel(SequenceModel, Generic[State]):
         self, token: Shaped[Tensor, "batch *width"], state: State
     ) -> tuple[Float[Tensor, "batch out"], State]:
         """The output at the next position, and the state after it."""
-
-
-AnyCausalModel = CausalModel[Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, Literal, final, get_args
+from typing import Literal, final, get_args
 
 from separatrix.errors import InvalidInput
 from separatrix.models.explicit.codes import Binary, Code, ExtendedBCH, OneHot, RandomSign, SignCode
@@ -13,7 +13,6 @@ from separatrix.precision import Float64, NumberSystem
 __all__ = ["Addresses", "Choices"]
 
 Addresses = Literal["binary", "bch-1/2", "bch-1/4", "bch-1/8", "random-1/2", "random-1/4", "one-hot"]
-_MOST_SEARCHED: Final = 1 << 14
 
 
 @final

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.models.explicit.codes import Digits, SignCode
+from separatrix.models.explicit.codes import Digits
 from separatrix.models.explicit.positions import Across
 from separatrix.tasks.disjointness import Disjointness
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.claims import witness_of
-from separatrix.witnesses.language import Program, Rival, address_rivals, build, constant, joined
+from separatrix.witnesses.language import Program, address_rivals, build, constant, joined
 from separatrix.witnesses.witness import Witness
 
 __all__ = ["disjointness"]
@@ -32,13 +32,8 @@ def disjointness(task: Disjointness, choices: Choices) -> Witness:
     program = Program(task)
     bit = program.token("bit", block="bit", code=Digits(count=2))
     pair = program.position("pair", Across(between=0), code)
-    rivals = (
-        address_rivals(code)
-        if isinstance(code, SignCode)
-        else (Rival(gap=Fraction(1), count=task.n // 2 - 1),)
-    )
     with program.layer() as layer:
-        mean = layer.select("mean of both", match=[(pair, pair)], value=bit, rivals=rivals)
+        mean = layer.select("mean of both", match=[(pair, pair)], value=bit, rivals=address_rivals(code))
         both = layer.step("both", mean, off=Fraction(1, 2), on=1)
     with program.layer() as layer:
         share = layer.average("share", both)

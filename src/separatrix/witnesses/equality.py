@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from separatrix.errors import InvalidInput
-from separatrix.models.explicit.codes import Code, Digits, SignCode
+from separatrix.models.explicit.codes import Digits
 from separatrix.models.explicit.positions import Across, Listed, PositionRule
 from separatrix.tasks.equality import Equality
 from separatrix.witnesses.choices import Choices
@@ -19,7 +19,6 @@ from separatrix.witnesses.language import (
     Built,
     Field,
     Program,
-    Rival,
     address_rivals,
     build,
     constant,
@@ -100,7 +99,6 @@ def _built(task: Equality, rule: PositionRule, choices: Choices) -> Built:
             "next-character prediction (form=ncp) is another question. Try form=random."
         )
     code = choices.any_code(task.n // 2)
-    apart = Fraction(code.dim if isinstance(code, SignCode) else 1)
     program = Program(task)
     symbol = program.token("symbol", block="symbol", code=Digits(count=task.symbols))
     pair = program.position("pair", rule, code, on=("symbol",))
@@ -108,9 +106,9 @@ def _built(task: Equality, rule: PositionRule, choices: Choices) -> Built:
     with program.layer() as layer:
         mean = layer.select(
             "mean of both",
-            match=[(pair, pair), (apart * middle, middle)],
+            match=[(pair, pair), (code.square * middle, middle)],
             value=symbol,
-            rivals=[*_address_rivals(code, task.n // 2), Rival(gap=apart, count=task.n)],
+            rivals=address_rivals(code, silent=task.n),
         )
         wrong = layer.gadget(
             lambda result: _excess(result, symbol, mean, apart=Fraction(1, 2)), "wrong", 0, 2 * symbol.dim
@@ -119,10 +117,6 @@ def _built(task: Equality, rule: PositionRule, choices: Choices) -> Built:
         share = layer.average("share", wrong)
     program.answer_scores(joined([share, constant([Fraction(3, 2 * task.length)])]))
     return build(program, choices.system)
-
-
-def _address_rivals(code: Code, others: int) -> tuple[Rival, ...]:
-    return address_rivals(code) if isinstance(code, SignCode) else (Rival(gap=Fraction(1), count=others),)
 
 
 def _excess(result: Callable[[int], Field], first: Field, second: Field, *, apart: Fraction) -> Gadget:

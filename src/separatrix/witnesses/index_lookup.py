@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from separatrix.models.explicit.codes import Binary, Digits, SignCode
+from separatrix.models.explicit.codes import Binary, Digits
 from separatrix.models.explicit.positions import Own
 from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.claims import witness_of
-from separatrix.witnesses.language import Program, Rival, address_rivals, build
+from separatrix.witnesses.language import Program, address_rivals, build
 from separatrix.witnesses.witness import Witness
 
 __all__ = ["index_lookup"]
@@ -39,11 +37,7 @@ def index_lookup(task: IndexLookup, choices: Choices) -> Witness:
             "found",
             match=[(wanted, address)],
             value=symbol,
-            rivals=(
-                address_rivals(code, more=[Rival(gap=Fraction(code.dim), count=1)])
-                if isinstance(code, SignCode)
-                else [Rival(gap=Fraction(1), count=task.n)]
-            ),
+            rivals=address_rivals(code, silent=1),
         )
         digits = layer.step("digits", found, off=0, on=1)
     program.answer_code(2 * digits - 1, code=Binary(count=task.alphabet))

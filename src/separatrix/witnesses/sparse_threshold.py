@@ -11,12 +11,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
-from separatrix.models.explicit.codes import Digits, SignCode
+from separatrix.models.explicit.codes import Digits
 from separatrix.models.explicit.positions import Listed, Own
 from separatrix.tasks.sparse_threshold import Feature, SparseThreshold
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.claims import witness_of
-from separatrix.witnesses.language import Program, Rival, address_rivals, build, constant, joined
+from separatrix.witnesses.language import Program, address_rivals, build, constant, joined
 from separatrix.witnesses.witness import Witness
 
 __all__ = ["MOST_BITS_READ", "sparse_threshold"]
@@ -64,9 +64,7 @@ def sparse_threshold(task: SparseThreshold, choices: Choices) -> Witness:
         )
         for part, numbers in enumerate(_tables(features, n=task.n, k=k))
     ]
-    rivals = (
-        address_rivals(code) if isinstance(code, SignCode) else (Rival(gap=Fraction(1), count=task.n - 1),)
-    )
+    rivals = address_rivals(code)
     with program.layer() as layer:
         found = [
             layer.select(f"found {j + 1}", match=[(place, address)], value=bit, rivals=rivals)

@@ -119,11 +119,6 @@ class Masses:
     floor: fmpq = ONE
 
     @property
-    def least_total(self) -> fmpq:
-        """A lower bound of the sum of all masses; positive."""
-        return max(sum(self.low, ZERO), self.floor)
-
-    @property
     def most_total(self) -> fmpq:
         """An upper bound of it."""
         return sum(self.high, ZERO)

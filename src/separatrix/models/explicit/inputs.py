@@ -49,8 +49,8 @@ class InputMap(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> int:
-        """Numbers in it, those of the codes and the tables included."""
+    def codes(self) -> tuple[Code, ...]:
+        """Every code it uses; the same one may come twice."""
 
     @abstractmethod
     def check(self, inputs: Shaped[Tensor, "batch pos *width"]) -> None:
@@ -61,13 +61,13 @@ class InputMap(ABC):
         """Positions of each input without its padding."""
 
     @abstractmethod
-    def embed(
+    def vectors(
         self,
         inputs: Shaped[Tensor, "batch pos *width"],
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
-        """The vectors at these places, in float64. Places from the input's end on are the model's own."""
+        """The vectors at places of the input, in float64, newly made."""
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -76,6 +76,26 @@ class InputMap(ABC):
     @abstractmethod
     def spec(self) -> JsonObject:
         """All that is no weight."""
+
+    def embed(
+        self,
+        inputs: Shaped[Tensor, "batch pos *width"],
+        places: Int[Tensor, "batch asked"],
+        lengths: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch asked width"]:
+        """The vectors at these places; from the input's end on they are the model's own elements."""
+        end = inputs.shape[1]
+        found = self.vectors(inputs, places.clamp(max=end - 1), lengths)
+        if len(self.appended):
+            behind = places >= end
+            found[behind] = self.appended.to(found.device)[places[behind] - end]
+        return found
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in it: weights and lists, and what each of its codes stores."""
+        stored = {str(code.spec()): code.parameters for code in self.codes}
+        return sum(tensor.numel() for tensor in self.tensors().values()) + sum(stored.values())
 
     @property
     def knows_length(self) -> bool:
@@ -142,13 +162,9 @@ class TokenInputs(InputMap):
         return self.own
 
     @property
-    def parameters(self) -> int:
-        """Weights, and what codes and lists store."""
-        codes = {
-            str(code.spec()): code.parameters
-            for code in (*(c.code for c in self.classes if c.code), *(t.code for t in self.tracks))
-        }
-        return sum(tensor.numel() for tensor in self.tensors().values()) + sum(codes.values())
+    def codes(self) -> tuple[Code, ...]:
+        """Those of tokens, then those of places."""
+        return (*(each.code for each in self.classes if each.code), *(track.code for track in self.tracks))
 
     def check(self, inputs: Int[Tensor, "batch pos"]) -> None:
         """Rows of tokens, each of some class or padding."""
@@ -165,33 +181,26 @@ class TokenInputs(InputMap):
             return torch.full(inputs.shape[:1], inputs.shape[1], device=inputs.device)
         return (inputs != self.pad).sum(1)
 
-    def embed(
+    def vectors(
         self,
         inputs: Int[Tensor, "batch pos"],
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
         """Class by class; a token of no class, padding among them, has the vector 0."""
-        end, device = inputs.shape[1], inputs.device
-        tokens = inputs.gather(1, places.clamp(max=end - 1)) if end else places
-        inside = places < end
+        tokens = inputs.gather(1, places)
         spread = lengths.unsqueeze(1).expand_as(places)
-        vectors: Tensor | None = None
-        for each in self.classes:
-            chosen = inside & (tokens >= each.first) & (tokens < each.first + each.count)
-            count = int(chosen.sum())
-            if count == chosen.numel():
-                rows = self._rows(each, tokens.reshape(-1), places.reshape(-1), spread.reshape(-1))
-                return rows.reshape(*places.shape, self.width)
+        chosen = [(tokens >= each.first) & (tokens < each.first + each.count) for each in self.classes]
+        counts = [int(mask.sum()) for mask in chosen]
+        if places.numel() in counts:  # long runs of one class, as most chunks are, need no scattering
+            only = self.classes[counts.index(places.numel())]
+            rows = self._rows(only, tokens.reshape(-1), places.reshape(-1), spread.reshape(-1))
+            return rows.reshape(*places.shape, self.width)
+        found = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=inputs.device)
+        for each, mask, count in zip(self.classes, chosen, counts, strict=True):
             if count:
-                if vectors is None:
-                    vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
-                vectors[chosen] = self._rows(each, tokens[chosen], places[chosen], spread[chosen])
-        if vectors is None:
-            vectors = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=device)
-        if len(self.own):
-            vectors[~inside] = self.own.to(device)[places[~inside] - end]
-        return vectors
+                found[mask] = self._rows(each, tokens[mask], places[mask], spread[mask])
+        return found
 
     def _rows(
         self,
@@ -275,10 +284,9 @@ class RealInputs(InputMap):
         return self.own
 
     @property
-    def parameters(self) -> int:
-        """Weights, and what codes and lists store."""
-        stored = sum(tensor.numel() for tensor in self.tensors().values())
-        return stored + sum(track.code.parameters for track in self.tracks)
+    def codes(self) -> tuple[Code, ...]:
+        """Those of places."""
+        return tuple(track.code for track in self.tracks)
 
     def check(self, inputs: Float[Tensor, "batch pos row"]) -> None:
         """Rows of so many numbers."""
@@ -292,23 +300,20 @@ class RealInputs(InputMap):
         order = torch.arange(1, inputs.shape[1] + 1, device=inputs.device)
         return (filled * order).amax(1)
 
-    def embed(
+    def vectors(
         self,
         inputs: Float[Tensor, "batch pos row"],
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
         """One affine map for all rows."""
-        end, device = inputs.shape[1], inputs.device
-        index = places.clamp(max=end - 1).unsqueeze(2).expand(-1, -1, inputs.shape[2])
+        device = inputs.device
+        index = places.unsqueeze(2).expand(-1, -1, inputs.shape[2])
         rows = inputs.gather(1, index).double()
         vectors = rows @ self.matrix.T.to(device) + self.bias.to(device)
         for track in self.tracks:
             matrix = self.track_matrices[track.name].to(device)
             vectors = vectors + track.rows(places, lengths.unsqueeze(1)) @ matrix.T
-        inside = places < end
-        if len(self.own):
-            vectors[~inside] = self.own.to(device)[places[~inside] - end]
         return vectors
 
     def tensors(self) -> dict[str, Tensor]:

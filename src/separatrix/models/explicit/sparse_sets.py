@@ -63,9 +63,9 @@ class SparseSetInputs(InputMap):
         return self.own
 
     @property
-    def parameters(self) -> int:
-        """Weights, and what the code stores."""
-        return sum(tensor.numel() for tensor in self.tensors().values()) + self.code.parameters
+    def codes(self) -> tuple[SignCode, ...]:
+        """That of the addresses."""
+        return (self.code,)
 
     def check(self, inputs: Float[Tensor, "batch pos row"]) -> None:
         """Rows of a value and the members of a set."""
@@ -75,30 +75,26 @@ class SparseSetInputs(InputMap):
         """All rows."""
         return torch.full(inputs.shape[:1], inputs.shape[1], device=inputs.device)
 
-    def embed(
+    def vectors(
         self,
         inputs: Float[Tensor, "batch pos row"],
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
         """Value, address and dual vector through their matrices."""
-        end, device = inputs.shape[1], inputs.device
+        device = inputs.device
         d = self.value.shape[1]
-        index = places.clamp(max=end - 1).unsqueeze(2).expand(-1, -1, inputs.shape[2])
+        index = places.unsqueeze(2).expand(-1, -1, inputs.shape[2])
         rows = inputs.gather(1, index).double()
         columns = torch.arange(self.members, device=device)
         asked = rows[..., d:].long()
         sets = torch.where(asked > 0, asked - 1, self.places + columns)
-        vectors = (
+        return (
             self.bias.to(device)
             + rows[..., :d] @ self.value.T.to(device)
-            + self.code.rows(places.clamp(max=end - 1)) @ self.address.T.to(device)
+            + self.code.rows(places) @ self.address.T.to(device)
             + duals(self.code, sets) @ self.wanted.T.to(device)
         )
-        inside = places < end
-        if len(self.own):
-            vectors[~inside] = self.own.to(device)[places[~inside] - end]
-        return vectors
 
     def tensors(self) -> dict[str, Tensor]:
         """The matrices, and the elements behind the input."""

@@ -81,9 +81,9 @@ class WindowInputs(InputMap):
         return self.own
 
     @property
-    def parameters(self) -> int:
-        """Weights, and what the code stores."""
-        return sum(tensor.numel() for tensor in self.tensors().values()) + self.code.parameters
+    def codes(self) -> tuple[SignCode, ...]:
+        """That of the addresses."""
+        return (self.code,)
 
     def check(self, inputs: Int[Tensor, "batch pos"]) -> None:
         """Rows of numbers."""
@@ -93,30 +93,25 @@ class WindowInputs(InputMap):
         """All numbers."""
         return torch.full(inputs.shape[:1], inputs.shape[1], device=inputs.device)
 
-    def embed(
+    def vectors(
         self,
         inputs: Int[Tensor, "batch pos"],
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
         """Everything through its matrix."""
-        end, device = inputs.shape[1], inputs.device
-        here = places.clamp(max=end - 1)
-        numbers = inputs.gather(1, here).double().unsqueeze(2)
-        slot = torch.nn.functional.one_hot((here + self.reach) % self.window, self.window).double()
+        device = inputs.device
+        numbers = inputs.gather(1, places).double().unsqueeze(2)
+        slot = torch.nn.functional.one_hot((places + self.reach) % self.window, self.window).double()
         windows = window_duals(self.code, self.places, self.reach).to(device)
-        vectors = (
+        return (
             self.bias.to(device)
             + numbers @ self.number.T.to(device)
             + (numbers * slot) @ self.slots.T.to(device)
             + slot @ self.phase.T.to(device)
-            + self.code.rows(here + self.reach) @ self.address.T.to(device)
-            + windows[here] @ self.wanted.T.to(device)
+            + self.code.rows(places + self.reach) @ self.address.T.to(device)
+            + windows[places] @ self.wanted.T.to(device)
         )
-        inside = places < end
-        if len(self.own):
-            vectors[~inside] = self.own.to(device)[places[~inside] - end]
-        return vectors
 
     def tensors(self) -> dict[str, Tensor]:
         """The matrices, and the elements behind the input."""

@@ -19,9 +19,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-import torch
 
-from separatrix.models.explicit.codes import Code, SignCode
+from separatrix.models.explicit.codes import Code, OneHot, SignCode
 from separatrix.models.explicit.positions import PositionRule
 from separatrix.registry import unknown_name
 from separatrix.tasks import Task
@@ -329,25 +328,20 @@ class Program:
         return "\n".join(lines)
 
 
-def address_rivals(code: SignCode, *, more: Sequence[Rival] = ()) -> tuple[Rival, ...]:
-    """The rivals of an address among all others: at Hamming distance w its product is smaller by 2w."""
-    found = [Rival(gap=Fraction(2 * distance), count=count) for distance, count in code.distances().items()]
-    return (*found, *more)
+def address_rivals(code: Code, *, silent: int = 0) -> tuple[Rival, ...]:
+    """The rivals of an address among all others, and `silent` keys that have none, whose product is 0.
+
+    An address of signs has a product smaller by 2w with another at Hamming distance w; unit vectors are
+    orthogonal, so every other is as far as a key without an address.
+    """
+    if isinstance(code, SignCode):
+        others = [Rival(gap=Fraction(2 * far), count=count) for far, count in code.distances().items()]
+    else:
+        assert isinstance(code, OneHot), "addresses are signs or unit vectors"
+        others = [Rival(gap=code.square, count=code.count - 1)]
+    return (*others, Rival(gap=code.square, count=silent))
 
 
 def _coded(name: str, code: Code, note: str) -> Field:
-    """The range of a code's entries: small codes are read whole, sign codes and digits are known."""
-    low, high = _range(code)
-    square = Fraction(1) if code.kind in ("one-hot", "circle") else None
-    return Field(name=name, dim=code.dim, low=low, high=high, note=note, square=square)
-
-
-def _range(code: Code) -> tuple[Fraction, Fraction]:
-    if isinstance(code, SignCode):
-        return Fraction(-1), Fraction(1)
-    ends = code.rows(torch.tensor([0, code.count - 1]))
-    if code.dim > 2 or code.kind in ("one-hot", "digits"):
-        return Fraction(0), Fraction(1)
-    if code.kind == "circle":
-        return Fraction(-1), Fraction(1)
-    return min(Fraction(0), Fraction(float(ends.min()))), Fraction(float(ends.max()))
+    low, high = code.entries
+    return Field(name=name, dim=code.dim, low=low, high=high, note=note, square=code.square)

@@ -36,6 +36,16 @@ class Code(ABC):
 
     @property
     @abstractmethod
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest entry of any vector, the vector 0 among them."""
+
+    @property
+    @abstractmethod
+    def square(self) -> Fraction:
+        """The largest ⟨u, u⟩ of a vector u, roundings of its entries aside."""
+
+    @property
+    @abstractmethod
     def parameters(self) -> int:
         """Numbers that must be stored to make the vectors."""
 
@@ -50,6 +60,16 @@ class Code(ABC):
 
 class SignCode(Code):
     """Addresses: different numbers have vectors of entries ±1 that differ in many places."""
+
+    @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """Signs."""
+        return Fraction(-1), Fraction(1)
+
+    @property
+    def square(self) -> Fraction:
+        """As many ones as there are coordinates."""
+        return Fraction(self.dim)
 
     @abstractmethod
     def distances(self) -> Mapping[int, int]:

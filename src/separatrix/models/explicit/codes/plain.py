@@ -43,6 +43,16 @@ class OneHot(Code):
         return self.count
 
     @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """0 and 1."""
+        return Fraction(0), Fraction(1)
+
+    @property
+    def square(self) -> Fraction:
+        """The one 1."""
+        return Fraction(1)
+
+    @property
     def parameters(self) -> int:
         """Nothing is stored."""
         return 0
@@ -79,6 +89,16 @@ class Digits(Code):
         return max(1, bits_for(self.count))
 
     @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """0 and 1."""
+        return Fraction(0), Fraction(1)
+
+    @property
+    def square(self) -> Fraction:
+        """All digits 1."""
+        return Fraction(self.dim)
+
+    @property
     def parameters(self) -> int:
         """Nothing is stored."""
         return 0
@@ -111,6 +131,16 @@ class Ladder(Code):
         return 1
 
     @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """From 0 to the last."""
+        return Fraction(0), Fraction(max(0, self.first + self.count - 1))
+
+    @property
+    def square(self) -> Fraction:
+        """That of the last."""
+        return self.entries[1] ** 2
+
+    @property
     def parameters(self) -> int:
         """Nothing is stored."""
         return 0
@@ -141,6 +171,16 @@ class Reciprocal(Code):
     def dim(self) -> int:
         """One coordinate."""
         return 1
+
+    @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """From 0 to the first."""
+        return Fraction(0), Fraction(1, self.first)
+
+    @property
+    def square(self) -> Fraction:
+        """That of the first."""
+        return Fraction(1, self.first**2)
 
     @property
     def parameters(self) -> int:
@@ -181,6 +221,16 @@ class Circle(Code):
     def dim(self) -> int:
         """Cosine and sine."""
         return 2
+
+    @property
+    def entries(self) -> tuple[Fraction, Fraction]:
+        """Cosines and sines."""
+        return Fraction(-1), Fraction(1)
+
+    @property
+    def square(self) -> Fraction:
+        """cos² + sin²."""
+        return Fraction(1)
 
     @property
     def parameters(self) -> int:
