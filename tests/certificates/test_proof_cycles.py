@@ -14,19 +14,12 @@ from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, Numb
 from separatrix.tasks.cycle3 import Cycle3
 from separatrix.tasks.cycle5 import Cycle5
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, right_on_every_input
 
 
 def built(task: Cycle3 | Cycle5, system: NumberSystem) -> Witness:
     return witness_for(task, choices=Choices(system=system))
-
-
-def proved(witness: Witness) -> bool:
-    try:
-        claims = prove(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import torch
 from separatrix.certificates import certify, replay
 from separatrix.certificates.enclosures import rounding_of
 from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.inputs import TokenInputs
 from separatrix.models.explicit.positions import Listed, Own
 from separatrix.models.explicit.transformer import CausalTransformer, Transformer
@@ -20,7 +19,8 @@ from separatrix.tasks.disjointness import Disjointness
 from separatrix.tasks.equality import Equality
 from separatrix.witnesses import Choices, Witness, witness_for
 from separatrix.witnesses.choices import Addresses
-from tests.witnesses.checking import mutations, rebuilt, right_on_every_input, wrong_answers
+from tests.certificates.proving import proved, survivors_are_harmless
+from tests.witnesses.checking import rebuilt, right_on_every_input, wrong_answers
 from tests.witnesses.test_equality import one_changed, one_common
 
 TINY: tuple[Task, ...] = (
@@ -37,16 +37,6 @@ def built(task: Task, system: NumberSystem, addresses: Addresses = "binary") -> 
     # Families hold smaller ones, whose witnesses stand in where this one is refused.
     assert witness.theorem in ("S-T6", "S-L5", "S-T13")
     return witness
-
-
-def proved(witness: Witness) -> bool:
-    prove = proof_for(witness.theorem, witness.task.name, witness.variant)
-    assert prove is not None
-    try:
-        claims = prove(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(
@@ -111,18 +101,9 @@ def test_what_is_proven_in_coarse_numbers_is_right(task: Task, k: int) -> None:
     assert right_on_every_input(witness) or not proved(witness)
 
 
-def survivors_are_harmless(task: Task, system: NumberSystem, every: int) -> tuple[int, int]:
-    witness = built(task, system)
-    assert proved(witness)
-    mutants = [mutant for _, mutant in mutations(witness, every=every)]
-    survivors = [mutant for mutant in mutants if proved(mutant)]
-    assert all(right_on_every_input(mutant) for mutant in survivors)
-    return len(survivors), len(mutants)
-
-
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_survivors_of_mutations_are_harmless(task: Task) -> None:
-    survived, tried = survivors_are_harmless(task, Float64(), 7)
+    survived, tried = survivors_are_harmless(built(task, Float64()), every=7)
     assert tried > 8
     assert survived < tried / 2
 
@@ -131,7 +112,7 @@ def test_survivors_of_mutations_are_harmless(task: Task) -> None:
 @pytest.mark.parametrize("system", FINE, ids=str)
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_every_survivor_of_every_mutation_is_harmless(task: Task, system: NumberSystem) -> None:
-    survived, tried = survivors_are_harmless(task, system, 1)
+    survived, tried = survivors_are_harmless(built(task, system), every=1)
     assert tried > 100
     assert survived < tried / 2
 

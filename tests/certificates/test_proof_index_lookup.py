@@ -8,10 +8,10 @@ import torch
 from separatrix.certificates import certify, replay
 from separatrix.certificates.enclosures import rounding_of
 from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, right_on_every_input
 
 PROVE = proof_for("S-T1", "index-lookup", "")
@@ -19,15 +19,6 @@ PROVE = proof_for("S-T1", "index-lookup", "")
 
 def built(n: int, alphabet: int, system: NumberSystem) -> Witness:
     return witness_for(IndexLookup(n=n, alphabet=alphabet), choices=Choices(system=system))
-
-
-def proved(witness: Witness) -> bool:
-    assert PROVE is not None
-    try:
-        claims = PROVE(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,12 @@ import dataclasses
 import pytest
 
 from separatrix.certificates import certify, replay
-from separatrix.certificates.enclosures import rounding_of
-from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks.disjointness import Disjointness
 from separatrix.tasks.dyck import Dyck
 from separatrix.tasks.equality import Equality
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, right_on_every_input
 
 Tasks = Dyck | Equality | Disjointness
@@ -29,17 +27,6 @@ SMALL: tuple[Tasks, ...] = (
 
 def built(task: Tasks, system: NumberSystem | None = None) -> Witness:
     return witness_for(task, variant="linear size", choices=Choices(system=system or Float64()))
-
-
-def proved(witness: Witness, task: Tasks | None = None) -> bool:
-    about = task or witness.task
-    prove = proof_for("UP-TF1", about.name, "linear size")
-    assert prove is not None
-    try:
-        claims = prove(witness.model, about, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)

@@ -21,6 +21,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.match2 import Match2
 from separatrix.tasks.match3 import Match3
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, right_on_every_input
 
 
@@ -46,16 +47,6 @@ def local(n: int, modulus: int, system: NumberSystem, **options: Any) -> Witness
 
 def wide(n: int, modulus: int, system: NumberSystem, **options: Any) -> Witness:
     return built(Match3(n=n, modulus=modulus, **options), system, family="transformer-1", variant="")
-
-
-def proved(witness: Witness) -> bool:
-    prove = proof_for(witness.theorem, witness.task.name, witness.variant)
-    assert prove is not None
-    try:
-        claims = prove(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 HONEST = {

@@ -9,12 +9,12 @@ import pytest
 from separatrix.certificates import certify
 from separatrix.certificates.enclosures import rounding_of
 from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.transformer import Transformer, UnmaskedTransformer
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks.nearest_neighbour import NearestNeighbour
 from separatrix.witnesses import Choices, Witness, witness_for
-from tests.witnesses.checking import mutations, rebuilt, right_on_every_input
+from tests.certificates.proving import proved, survivors_are_harmless
+from tests.witnesses.checking import rebuilt, right_on_every_input
 from tests.witnesses.test_nearest_neighbour import crowded
 
 PROVE = proof_for("S-T7", "nearest-neighbour", "")
@@ -23,15 +23,6 @@ TINY = NearestNeighbour(n=3, dimension=2, noise=1, margin=0.5)
 
 def built(task: NearestNeighbour, system: NumberSystem) -> Witness:
     return witness_for(task, choices=Choices(system=system))
-
-
-def proved(witness: Witness) -> bool:
-    assert PROVE is not None
-    try:
-        claims = PROVE(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(
@@ -58,18 +49,9 @@ def test_all_shapes_are_proven(task: NearestNeighbour, system: NumberSystem) -> 
     assert proved(built(task, system))
 
 
-def survivors_are_harmless(system: NumberSystem, every: int) -> tuple[int, int]:
-    witness = built(TINY, system)
-    assert proved(witness)
-    mutants = [mutant for _, mutant in mutations(witness, every=every)]
-    survivors = [mutant for mutant in mutants if proved(mutant)]
-    assert all(right_on_every_input(mutant) for mutant in survivors)
-    return len(survivors), len(mutants)
-
-
 @pytest.mark.parametrize("system", [Float64(), FixedNearest(p=25)], ids=str)
 def test_survivors_of_mutations_are_harmless(system: NumberSystem) -> None:
-    survived, tried = survivors_are_harmless(system, 41)
+    survived, tried = survivors_are_harmless(built(TINY, system), every=41)
     assert tried > 10
     assert survived < tried / 2
 
@@ -77,7 +59,7 @@ def test_survivors_of_mutations_are_harmless(system: NumberSystem) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), FixedNearest(p=25)], ids=str)
 def test_every_survivor_of_every_mutation_is_harmless(system: NumberSystem) -> None:
-    survived, tried = survivors_are_harmless(system, 1)
+    survived, tried = survivors_are_harmless(built(TINY, system), every=1)
     assert tried > 500
     assert survived < tried / 2
 

@@ -9,14 +9,14 @@ import pytest
 from separatrix.certificates import certify, replay
 from separatrix.certificates.enclosures import rounding_of
 from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
 from separatrix.models.explicit.transformer import Transformer, UnmaskedTransformer
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks import Task
 from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.mqar import MultiQueryRecall
 from separatrix.witnesses import Choices, Witness, witness_for
-from tests.witnesses.checking import mutations, rebuilt, right_on_every_input
+from tests.certificates.proving import proved, survivors_are_harmless
+from tests.witnesses.checking import rebuilt, right_on_every_input
 from tests.witnesses.test_recall import all_keys
 
 TINY: tuple[Task, ...] = (
@@ -28,16 +28,6 @@ TINY: tuple[Task, ...] = (
 
 def built(task: Task, system: NumberSystem) -> Witness:
     return witness_for(task, family="transformer-2", choices=Choices(system=system))
-
-
-def proved(witness: Witness) -> bool:
-    prove = proof_for("S-T7", witness.task.name, "")
-    assert prove is not None
-    try:
-        claims = prove(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(
@@ -76,18 +66,9 @@ def test_all_shapes_are_proven(task: Task, system: NumberSystem) -> None:
     assert proved(built(task, system))
 
 
-def survivors_are_harmless(task: Task, system: NumberSystem, every: int) -> tuple[int, int]:
-    witness = built(task, system)
-    assert proved(witness)
-    mutants = [mutant for _, mutant in mutations(witness, every=every)]
-    survivors = [mutant for mutant in mutants if proved(mutant)]
-    assert all(right_on_every_input(mutant) for mutant in survivors)
-    return len(survivors), len(mutants)
-
-
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_survivors_of_mutations_are_harmless(task: Task) -> None:
-    survived, tried = survivors_are_harmless(task, Float64(), 35)
+    survived, tried = survivors_are_harmless(built(task, Float64()), every=35)
     assert tried > 5
     assert survived < tried / 2
 
@@ -96,7 +77,7 @@ def test_survivors_of_mutations_are_harmless(task: Task) -> None:
 @pytest.mark.parametrize("system", [Float64(), FixedNearest(p=25)], ids=str)
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_every_survivor_of_every_mutation_is_harmless(task: Task, system: NumberSystem) -> None:
-    survived, tried = survivors_are_harmless(task, system, 1)
+    survived, tried = survivors_are_harmless(built(task, system), every=1)
     assert tried > 250
     assert survived < tried / 2
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from separatrix.certificates import certify
-from separatrix.certificates.enclosures import real, rounding_of
+from separatrix.certificates.enclosures import real
 from separatrix.certificates.lemmas.set_attention import by_coherence, by_listing
 from separatrix.certificates.proofs.sparse_averaging import prove
 from separatrix.certificates.refusals import NotProved
@@ -18,19 +18,12 @@ from separatrix.models.explicit.duals import duals
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks.q_sparse_averaging import QSparseAveraging
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, right_on_every_input
 
 
 def built(system: NumberSystem, **options: Any) -> Witness:
     return witness_for(QSparseAveraging(**options), choices=Choices(system=system))
-
-
-def proved(witness: Witness) -> bool:
-    try:
-        claims = prove(witness.model, witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize(

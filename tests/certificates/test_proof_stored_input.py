@@ -20,9 +20,9 @@ from separatrix.errors import InvalidInput
 from separatrix.models.explicit.recurrent import RecurrentModel
 from separatrix.models.explicit.recurrent_maps import Block, Coordinates, LinearMap, Pattern
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
-from separatrix.tasks import Task
 from separatrix.tasks import task as make_task
 from separatrix.witnesses import Choices, Witness, witness_for
+from tests.certificates.proving import proved
 from tests.witnesses.checking import mutations, rebuilt, right_on_every_input
 
 SYSTEMS: tuple[NumberSystem, ...] = (Float64(), Float32(), FixedNearest(p=15), FixedDown(n=16, k=2))
@@ -55,14 +55,6 @@ def built(name: str, system: NumberSystem | None = None, **parameters: Any) -> W
     return witness_for(
         make_task(name, **parameters), family="rnn", choices=Choices(system=system or Float64())
     )
-
-
-def proved(witness: Witness, task: Task | None = None) -> bool:
-    try:
-        claims = prove(witness.model, task or witness.task, rounding_of(witness.arithmetic))
-    except NotProved:
-        return False
-    return all(claim.verdict == "proved" for claim in claims)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
