@@ -28,6 +28,8 @@ lint: env-dev
 
 bench: env-dev
 	$(BIN)/python -m benchmarks.task_sampling
+	$(BIN)/python -m benchmarks.witnesses
+	$(BIN)/python -m benchmarks.certified
 
 docs: env-dev
 	$(BIN)/python -m docs.generate

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.witness_tasks import example_for
 from separatrix.atlas import certified as record
 from separatrix.atlas.certified import Certified
 from separatrix.certificates import certify
@@ -17,14 +18,13 @@ from separatrix.files import written_whole
 from separatrix.precision import name_of
 from separatrix.tasks.specs import spec_of
 from separatrix.witnesses import CATALOGUE, Choices, Entry
-from separatrix.witnesses.examples import example_task_of
 
 PLACE = Path(record.__file__).parent / "data" / record.RECORD
 
 
 def certify_entry(entry: Entry) -> tuple[Certified, float]:
     """One witness in float64, with the seconds its certificate took."""
-    witness = entry.builder()(example_task_of(entry), Choices())
+    witness = entry.builder()(example_for(entry), Choices())
     certificate = certify(witness)
     size = witness.size
     made = Certified(

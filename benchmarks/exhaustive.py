@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
+from benchmarks.witness_tasks import asked
 from separatrix.errors import SeparatrixError
 from separatrix.files import written_whole
 from separatrix.precision import name_of, system_named
@@ -69,9 +70,8 @@ def tasks_of(entry: Entry) -> dict[str, Task]:
     """The small task and the long one, with what this construction asks for."""
     found = {}
     for name, parameters in zip(("every input", "random"), SIZES[entry.theorem, entry.task], strict=True):
-        wanted = {key: value for key, value in entry.takes.items() if value is not None}
         kind = TASKS.get(entry.task)
-        task = make(kind, {**parameters, **wanted})
+        task = make(kind, {**parameters, **asked(entry)})
         if entry.theorem == "S-L5":
             task = make(kind, {**parameters, "alice": tuple(range(0, task.n, 2)), "lengths": "full"})
         found[name] = task

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from benchmarks.witness_tasks import example_for
 
 from separatrix.precision import FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks import Vectors, task
 from separatrix.witnesses import CATALOGUE, Choices, Entry, witness_for
-from separatrix.witnesses.examples import example_task_of
 
 pytestmark = pytest.mark.gpu
 
@@ -22,7 +22,7 @@ NEEDS = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA d
     "entry", CATALOGUE, ids=lambda entry: f"{entry.theorem} {entry.task} {entry.family} {entry.variant}"
 )
 def test_answers_are_right_and_those_of_the_cpu(entry: Entry, system: NumberSystem) -> None:
-    about = example_task_of(entry)
+    about = example_for(entry)
     built = entry.builder()(about, Choices())
     if isinstance(system, Float32) and entry.theorem in ("R-qSA", "S-E-cited"):
         system = Float64()  # these need more than 24 bits at their example's size

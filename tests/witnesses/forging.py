@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from separatrix.witnesses.files import SPEC, WEIGHTS
+import pytest
+
+from separatrix.errors import SeparatrixError
+from separatrix.witnesses.files import SPEC, WEIGHTS, load
 from separatrix.witnesses.weight_files import spec_sha256
 
 Change = Callable[[dict[str, Any]], None]
@@ -70,3 +73,10 @@ def _put(folder: Path, record: dict[str, Any], content: bytes) -> None:
         record["weights_sha256"] = hashlib.sha256(content).hexdigest()
     (folder / WEIGHTS).write_bytes(content)
     (folder / SPEC).write_text(json.dumps(record), encoding="utf-8")
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(SeparatrixError) as error:
+        load(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.witness_tasks import example_for
 
 from separatrix.errors import SeparatrixError
 from separatrix.precision import FixedDown, FixedNearest, Float32, NumberSystem
 from separatrix.tasks import task
 from separatrix.theorems import THEOREMS
 from separatrix.witnesses import CATALOGUE, Choices, Entry, artefacts, entries_for, witness_for
-from separatrix.witnesses.examples import example_task_of
 
 from .checking import right_on_samples
 
@@ -29,7 +29,7 @@ def test_every_artefact_is_one_that_is_owed_and_none_of_s_and_r_is_missing() -> 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
 def test_it_is_what_it_says_and_right_on_random_inputs(entry: Entry) -> None:
-    witness = entry.builder()(example_task_of(entry), Choices())
+    witness = entry.builder()(example_for(entry), Choices())
     assert witness.artefact == entry.artefact
     assert witness.claims
     assert all(claim.interval is None for claim in witness.claims)
@@ -46,7 +46,7 @@ def test_it_is_what_it_says_and_right_on_random_inputs(entry: Entry) -> None:
 def test_other_numbers_are_right_too_or_refused_in_a_sentence(entry: Entry, system: NumberSystem) -> None:
     witness, refusal = None, ""
     try:
-        witness = entry.builder()(example_task_of(entry), Choices(system=system))
+        witness = entry.builder()(example_for(entry), Choices(system=system))
     except SeparatrixError as error:
         refusal = str(error)
     assert refusal.endswith((".", "?")) if witness is None else right_on_samples(witness, count=1)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from separatrix.witnesses.language.forms import Exact, Field, Linear, Matrix, Term, as_linear, joined, zeros
+from separatrix.witnesses.language.forms import Exact, Field, Linear, Matrix, Term, as_linear, constant, zeros
 from separatrix.witnesses.language.operations import Gadget, Obligation, Undecided, Unit
 
 __all__ = ["copied", "differs", "either", "indicator", "lookup", "step", "truth_table"]
@@ -86,7 +86,7 @@ def differs(result: Callable[[int], Field], first: Term, second: Term, *, apart:
 
 
 def truth_table(
-    result: Callable[[int], Field], bits: Sequence[Term], table: Sequence[Exact] | Term, *, noise: Exact = 0
+    result: Callable[[int], Field], bits: Sequence[Term], table: Sequence[Exact] | Term
 ) -> Gadget:
     """The entry of a table of 2^k values in {0, 1} that k bits point to; the first bit counts most.
 
@@ -99,9 +99,8 @@ def truth_table(
     values_of = () if isinstance(table, Field | Linear | int | Fraction) else tuple(map(Fraction, table))
     units = []
     for row, spelled in enumerate(itertools.product((0, 1), repeat=k)):
-        agreeing = joined([0]) + sum(
-            (form if bit else 1 - form for form, bit in zip(forms, spelled, strict=True)), start=joined([0])
-        )
+        literals = (form if bit else 1 - form for form, bit in zip(forms, spelled, strict=True))
+        agreeing = sum(literals, start=constant([0]))
         if entries is not None:
             units.append(Unit(form=agreeing + entries[row] - k))
         elif values_of[row]:
@@ -120,7 +119,7 @@ def truth_table(
         units=tuple(units),
         mix=mix,
         offset=(_ZERO,),
-        tolerance=Fraction(noise),
+        tolerance=_ZERO,
         meaning=meaning,
         obligation=_exact("its bits are exactly 0 or 1"),
         text=f"the entry of a table of {2**k} that ({', '.join(map(str, forms))}) names",
