@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from separatrix.accounting import Size
@@ -31,7 +31,8 @@ class SequenceModel(ABC):
 class CausalModel(SequenceModel, Generic[State]):
     """A model whose output at a position depends on nothing behind it, so that it can read token by token.
 
-    `step` from `start` gives position by position what `forward` gives at once.
+    `step` from `start` gives position by position what `forward` gives at once. A state is used once: a
+    model may go on writing into it.
     """
 
     @abstractmethod
@@ -43,3 +44,15 @@ class CausalModel(SequenceModel, Generic[State]):
         self, token: Shaped[Tensor, "batch *width"], state: State
     ) -> tuple[Float[Tensor, "batch out"], State]:
         """The output at the next position, and the state after it."""
+
+    @abstractmethod
+    def kept(self, state: State, rows: Int[Tensor, "row"]) -> State:
+        """The state of these rows of the batch, for going on without the others."""
+
+    def read(
+        self, tokens: Shaped[Tensor, "batch pos *width"], state: State
+    ) -> tuple[Float[Tensor, "batch out"], State]:
+        """The output at the last of several positions, and the state after it."""
+        for place in range(tokens.shape[1]):
+            outputs, state = self.step(tokens[:, place], state)
+        return outputs, state

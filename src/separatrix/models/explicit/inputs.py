@@ -187,8 +187,16 @@ class TokenInputs(InputMap):
         places: Int[Tensor, "batch asked"],
         lengths: Int[Tensor, "batch"],
     ) -> Float[Tensor, "batch asked width"]:
+        """Those of the tokens that stand there."""
+        return self.of_tokens(inputs.gather(1, places), places, lengths)
+
+    def of_tokens(
+        self,
+        tokens: Int[Tensor, "batch asked"],
+        places: Int[Tensor, "batch asked"],
+        lengths: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch asked width"]:
         """Class by class; a token of no class, padding among them, has the vector 0."""
-        tokens = inputs.gather(1, places)
         spread = lengths.unsqueeze(1).expand_as(places)
         chosen = [(tokens >= each.first) & (tokens < each.first + each.count) for each in self.classes]
         counts = [int(mask.sum()) for mask in chosen]
@@ -196,7 +204,7 @@ class TokenInputs(InputMap):
             only = self.classes[counts.index(places.numel())]
             rows = self._rows(only, tokens.reshape(-1), places.reshape(-1), spread.reshape(-1))
             return rows.reshape(*places.shape, self.width)
-        found = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=inputs.device)
+        found = torch.zeros(*places.shape, self.width, dtype=torch.float64, device=tokens.device)
         for each, mask, count in zip(self.classes, chosen, counts, strict=True):
             if count:
                 found[mask] = self._rows(each, tokens[mask], places[mask], spread[mask])

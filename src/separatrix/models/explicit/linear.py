@@ -14,7 +14,7 @@ from separatrix.errors import InvalidFile
 from separatrix.precision import FixedPoint, Numbers, NumberSystem, concatenate
 from separatrix.records import JsonObject, Reader
 
-__all__ = ["Affine", "FeedForward", "Tensors", "affine", "taken"]
+__all__ = ["Affine", "FeedForward", "Prepared", "Tensors", "affine", "taken"]
 
 Tensors = Mapping[str, Tensor]
 
@@ -26,20 +26,42 @@ def affine(
     bias: Float[Tensor, "out"] | None = None,
 ) -> Numbers:
     """x Wᵀ + b along the last axis: in fixed point the exact value rounded once, in floats as floats do."""
-    lead, inner = x.shape[:-1], x.shape[-1]
-    flat = x.reshape(-1, inner)
-    device = x.device
-    if bias is None or not bool((bias != 0).any()):
-        product = system.matmul(flat, system.encode(matrix.T.to(device)))
-    elif isinstance(system, FixedPoint):
-        ones = system.encode(torch.ones(flat.shape[0], 1, dtype=torch.float64, device=device))
-        weights = torch.cat([matrix, bias[:, None]], dim=1).T.to(device)
-        product = system.matmul(concatenate([flat, ones], axis=1), system.encode(weights))
-    else:
-        product = system.add(
-            system.matmul(flat, system.encode(matrix.T.to(device))), system.encode(bias.to(device))
-        )
-    return product.reshape(*lead, matrix.shape[0])
+    return Prepared(system, matrix, bias, x.device)(x)
+
+
+@final
+class Prepared:
+    """An affine map whose weights are encoded once, for one number system and device."""
+
+    def __init__(
+        self,
+        system: NumberSystem,
+        matrix: Float[Tensor, "out inner"],
+        bias: Float[Tensor, "out"] | None,
+        device: torch.device,
+    ) -> None:
+        """W, and b if there is one."""
+        self._system, self._out = system, matrix.shape[0]
+        biased = bias is not None and bool((bias != 0).any())
+        self._exact = biased and isinstance(system, FixedPoint)
+        weights = matrix
+        if bias is not None and self._exact:
+            weights = torch.cat([matrix, bias[:, None]], dim=1)
+        self._weights = system.encode(weights.T.to(device))
+        self._bias = system.encode(bias.to(device)) if bias is not None and biased else None
+
+    def __call__(self, x: Numbers) -> Numbers:
+        """The image, along the last axis."""
+        system, lead = self._system, x.shape[:-1]
+        flat = x.reshape(-1, x.shape[-1])
+        if self._exact:
+            ones = system.encode(torch.ones(flat.shape[0], 1, dtype=torch.float64, device=x.device))
+            product = system.matmul(concatenate([flat, ones], axis=1), self._weights)
+        else:
+            product = system.matmul(flat, self._weights)
+            if self._bias is not None:
+                product = system.add(product, self._bias)
+        return product.reshape(*lead, self._out)
 
 
 @final

@@ -19,6 +19,8 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "transformer": "transformer:transformer_from",
         "causal-transformer": "transformer:transformer_from",
+        "linear-rnn": "linear_rnn:layered_rnn_from",
+        "hybrid": "linear_rnn:layered_rnn_from",
         "recurrent": "recurrent:RecurrentModel.from_parts",
         "graph-unit": "graph_unit:graph_unit_from",
     }

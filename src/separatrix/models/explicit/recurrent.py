@@ -189,7 +189,7 @@ class RecurrentModel(ExplicitModel, CausalModel[Numbers]):
     def step(self, token: Int[Tensor, "batch"], state: Numbers) -> tuple[Float[Tensor, "batch out"], Numbers]:
         """The scores after one more token, as float64, and the state they were read from."""
         state = self.advance(token, state)
-        return self._arithmetic.decode_float64(self.read(state)), state
+        return self._arithmetic.decode_float64(self.scores_of(state)), state
 
     def advance(self, token: Int[Tensor, "batch"], state: Numbers) -> Numbers:
         """The state after one more token."""
@@ -205,7 +205,11 @@ class RecurrentModel(ExplicitModel, CausalModel[Numbers]):
         update.write.add_to(after, system, weights.maps["write"], units)
         return after
 
-    def read(self, state: Numbers) -> Numbers:
+    def kept(self, state: Numbers, rows: Int[Tensor, "row"]) -> Numbers:
+        """Their states."""
+        return state[rows]
+
+    def scores_of(self, state: Numbers) -> Numbers:
         """The scores of the classes, from the state alone."""
         system, numbers = self._arithmetic, state
         for place, (matrices, bias) in enumerate(self._weights(state.device).layers):
@@ -244,7 +248,7 @@ class RecurrentModel(ExplicitModel, CausalModel[Numbers]):
             state = self.advance(inputs[:, position], state)
             if position in asked:
                 rows, columns = torch.tensor(asked[position], device=inputs.device).T
-                scores = self.read(state[rows])
+                scores = self.scores_of(state[rows])
                 for target, source in zip(result.parts, scores.parts, strict=True):
                     target[rows, columns] = source
 

@@ -10,7 +10,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -23,6 +23,7 @@ from separatrix.models.explicit.input_reading import input_map_from
 from separatrix.models.explicit.inputs import InputMap
 from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.layout import Layout
+from separatrix.models.explicit.running import Running
 from separatrix.models.interface import CausalModel
 from separatrix.precision import Float64, Numbers, NumberSystem, concatenate
 from separatrix.records import JsonObject, Reader
@@ -34,8 +35,6 @@ _NUMBERS_AT_ONCE: Final = 1 << 22
 
 Rows: TypeAlias = Callable[[Int[Tensor, "batch asked"]], Numbers]
 """The stream before a layer at any places."""
-Cache: TypeAlias = tuple[tuple[tuple[Numbers, ...], ...], ...]
-"""By layer, by head: what is kept of the positions so far."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,7 +199,7 @@ class UnmaskedTransformer(Transformer):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CausalTransformer(Transformer, CausalModel[Any]):
+class CausalTransformer(Transformer, CausalModel[Running]):
     """A position sees itself and those before it, so tokens can be read one by one."""
 
     form: ClassVar[str] = "causal-transformer"
@@ -217,34 +216,28 @@ class CausalTransformer(Transformer, CausalModel[Any]):
         """It is."""
         return True
 
-    def start(self, batch: int, *, device: torch.device | str = "cpu") -> Cache:
+    def start(self, batch: int, *, device: torch.device | str = "cpu") -> Running:
         """Nothing is kept yet."""
-        return ()
+        return Running(
+            self.inputs, self.layers, self.readout, self.numbers, batch=batch, device=torch.device(device)
+        )
 
     def step(
-        self, token: Shaped[Tensor, "batch *width"], state: Cache
-    ) -> tuple[Float[Tensor, "batch out"], Cache]:
+        self, token: Shaped[Tensor, "batch *width"], state: Running
+    ) -> tuple[Float[Tensor, "batch out"], Running]:
         """One position through all layers, against what was kept."""
-        seen = state[0][0][0].shape[1] if state else 0
-        here = torch.full((len(token), 1), seen, device=token.device)
-        alone = token.unsqueeze(1)
-        # The input map reads the token at its place; places before it are never asked for.
-        padded = alone.expand(-1, seen + 1, *alone.shape[2:])
-        lengths = torch.full((len(token),), seen + 1, device=token.device)
-        stream = self.numbers.encode(self.inputs.embed(padded, here, lengths))
-        fresh = []
-        for number, layer in enumerate(self.layers):
-            kept = layer.keep(self.numbers, stream)
-            if state:
-                kept = tuple(
-                    tuple(concatenate([old, new], axis=1) for old, new in zip(*pair, strict=True))
-                    for pair in zip(state[number], kept, strict=True)
-                )
-            fresh.append(kept)
-            mask = torch.ones(len(token), 1, seen + 1, dtype=torch.bool, device=token.device)
-            stream = layer(self.numbers, stream, kept, mask)
-        outputs = self.numbers.decode_float64(self.readout(self.numbers, stream))
-        return outputs[:, 0], tuple(fresh)
+        return self.read(token.unsqueeze(1), state)
+
+    def read(
+        self, tokens: Shaped[Tensor, "batch pos *width"], state: Running
+    ) -> tuple[Float[Tensor, "batch out"], Running]:
+        """Several positions at once."""
+        return state.scores(state.advance(tokens)[:, -1]), state
+
+    def kept(self, state: Running, rows: Int[Tensor, "row"]) -> Running:
+        """The rows' keys and values."""
+        state.keep_rows(rows)
+        return state
 
 
 _FORMS: Final[Mapping[str, type[UnmaskedTransformer] | type[CausalTransformer]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.models.explicit.codes.bch import ExtendedBCH
@@ -11,6 +12,8 @@ from separatrix.models.explicit.codes.binary import Binary
 from separatrix.models.explicit.codes.interface import Code
 from separatrix.models.explicit.codes.plain import Circle, Digits, Ladder, OneHot, Reciprocal
 from separatrix.models.explicit.codes.random_sign import RandomSign
+from separatrix.models.explicit.codes.squares import Squares
+from separatrix.models.explicit.codes.written import BlockCode, Parabola
 from separatrix.records import Reader
 
 __all__ = ["code_from"]
@@ -40,6 +43,18 @@ def _extended_bch(read: Reader) -> ExtendedBCH:
     )
 
 
+def _blocks(read: Reader) -> BlockCode:
+    described = read.items("parts")
+    if not 1 <= len(described) <= _MOST_PARTS or any(_kind(each) == BlockCode.kind for each in described):
+        raise InvalidFile(f"A code of blocks has 1 to {_MOST_PARTS} parts, none of them of blocks again.")
+    return BlockCode(parts=tuple(code_from(each) for each in described))
+
+
+def _kind(data: object) -> object:
+    return data.get("kind") if isinstance(data, Mapping) else None
+
+
+_MOST_PARTS: Final = 1 << 10
 _MAKERS: Mapping[str, Callable[[Reader], Code]] = MappingProxyType(
     {
         OneHot.kind: lambda read: OneHot(count=read.count("count")),
@@ -52,5 +67,8 @@ _MAKERS: Mapping[str, Callable[[Reader], Code]] = MappingProxyType(
             count=read.count("count"), dim=read.count("dim"), seed=read.count("seed")
         ),
         ExtendedBCH.kind: _extended_bch,
+        Parabola.kind: lambda read: Parabola(count=read.count("count"), first=read.count("first")),
+        Squares.kind: lambda read: Squares(count=read.count("count"), first=read.count("first")),
+        BlockCode.kind: _blocks,
     }
 )
