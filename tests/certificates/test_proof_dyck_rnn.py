@@ -141,7 +141,7 @@ def test_what_is_computed_lies_in_the_enclosures(activation: Activation, system:
             assert whole.contains(exactly(model, state))
             after = exactly(model, model.advance(torch.full((4,), token), state))
             assert images.contains(after)
-            assert scores.contains(exactly(model, model.read(state)))
+            assert scores.contains(exactly(model, model.scores_of(state)))
             single = advanced(rounding, model, torch.tensor(token), exactly(model, state))
             assert single.contains(after)
             assert images.contains(single)

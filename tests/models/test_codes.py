@@ -25,6 +25,7 @@ from separatrix.models.explicit.codes import (
     RandomSign,
     Reciprocal,
     SignCode,
+    Squares,
     code_from,
 )
 
@@ -37,6 +38,8 @@ SMALL: tuple[Code, ...] = (
     Digits(count=6),
     Ladder(count=5),
     Ladder(count=5, first=7),
+    Squares(count=5),
+    Squares(count=5, first=7),
     Reciprocal(count=6),
     Reciprocal(count=6, first=3),
     Circle(modulus=1),
@@ -75,8 +78,8 @@ def slow_row(code: Code, number: int) -> list[float]:
             return [float(place == number) for place in range(code.count)]
         case Digits():
             return [float(digit) for digit in reversed(f"{number:0{code.dim}b}")]
-        case Ladder():
-            return [float(number + code.first)]
+        case Ladder() | Squares():
+            return [float((number + code.first) ** (2 if isinstance(code, Squares) else 1))]
         case Reciprocal():
             return [float(Fraction(1, number + code.first))]
         case Binary():
@@ -84,7 +87,7 @@ def slow_row(code: Code, number: int) -> list[float]:
     raise AssertionError(code)
 
 
-SPELLED = (OneHot, Digits, Ladder, Reciprocal, Binary)
+SPELLED = (OneHot, Digits, Ladder, Squares, Reciprocal, Binary)
 
 
 @pytest.mark.parametrize("code", [code for code in (*SMALL, *LARGE) if isinstance(code, SPELLED)], ids=names)

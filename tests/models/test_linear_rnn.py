@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -79,7 +81,7 @@ def by_hand(model: LayeredRNN, tokens: list[int]) -> Tensor:
 
 
 @pytest.mark.parametrize("make", [linear, hybrid])
-def test_layers_are_those_of_the_paper(make: type[LinearRNN] | type[Hybrid]) -> None:
+def test_layers_are_those_of_the_paper(make: Callable[[], LayeredRNN]) -> None:
     model = make()
     for tokens in ([0, 3, 1, 4, 2, 2, 0], [4]):
         found = model.forward(torch.tensor([tokens]))[0]
@@ -88,7 +90,7 @@ def test_layers_are_those_of_the_paper(make: type[LinearRNN] | type[Hybrid]) -> 
 
 @pytest.mark.parametrize("system", [Float64(), Float32(), FixedNearest(p=61)], ids=str)
 @pytest.mark.parametrize("make", [linear, hybrid])
-def test_token_by_token_is_all_at_once(make: type[LinearRNN] | type[Hybrid], system: NumberSystem) -> None:
+def test_token_by_token_is_all_at_once(make: Callable[[], LayeredRNN], system: NumberSystem) -> None:
     model = make().with_arithmetic(system)
     tokens = torch.randint(0, 5, (3, 11), generator=torch.Generator().manual_seed(3))
     whole = model.forward(tokens)
@@ -112,7 +114,7 @@ def test_asking_at_some_positions_gives_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("make", [linear, hybrid])
-def test_a_model_comes_back_from_its_parts(make: type[LinearRNN] | type[Hybrid]) -> None:
+def test_a_model_comes_back_from_its_parts(make: Callable[[], LayeredRNN]) -> None:
     model, tokens = make(), torch.tensor([[0, 3, 1, 4, 2]])
     again = model_from(model.spec(), model.tensors())
     assert torch.equal(again.forward(tokens), model.forward(tokens))
@@ -139,10 +141,13 @@ def test_the_size_counts_the_state_that_is_carried() -> None:
     model = hybrid()
     state = model.start(1)
     model.step(torch.tensor([1]), state)
-    carried = sum(cell.state.parts[0].numel() for cell in state.cells[:2])  # type: ignore[attr-defined]
-    size = model.size(10, 16)
-    assert carried == 2 * STATE
-    assert [part.bits(10) for part in size.state] == [carried * 16, 10 * 2 * (3 + 2) * 16]
+    carried = [cell.carried for cell in state.cells]
+    size = model.size(1, 16)
+    assert carried == [STATE, STATE, 2 * (3 + 2)]
+    assert [part.bits(1) for part in size.state] == [sum(carried[:2]) * 16, carried[2] * 16]
+    assert size.state_bits(1) == state.carried * 16
+    model.read(torch.ones(1, 9, dtype=torch.int64), state)
+    assert size.state_bits(10) == state.carried * 16
     assert size.parameters == sum(tensor.numel() for tensor in model.tensors().values())
     assert linear().size(10, 16).state_bits(10) == linear().size(1000, 16).state_bits(1000)
 

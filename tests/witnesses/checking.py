@@ -36,14 +36,14 @@ def wrong_answers(model: ExplicitModel, task: Task, rows: Tensor) -> int:
 def right_on_every_input(witness: Witness, system: NumberSystem | None = None) -> bool:
     """Every input of the task, in the witness's arithmetic or another."""
     model = witness.model if system is None else witness.model.with_arithmetic(system)
-    return first_wrong(model, witness.task, witness.task.enumerate()) is None
+    return first_wrong(model, witness.task, witness.task.enumerate(), witness.script) is None
 
 
 def right_on_samples(witness: Witness, *, count: int, seed: int = 0) -> bool:
     """Random inputs of all lengths and of the full one."""
     tasks = (witness.task, witness.task.full_length())
     batches = (each.sample(count, seed=seed + i).inputs for i, each in enumerate(tasks))
-    return first_wrong(witness.model, witness.task, batches) is None
+    return first_wrong(witness.model, witness.task, batches, witness.script) is None
 
 
 def evaluators_agree(witness: Witness, row: Tensor, *, within: float = 1e-9) -> bool:

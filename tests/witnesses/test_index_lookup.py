@@ -92,8 +92,7 @@ def test_forward_and_step_agree() -> None:
     for place in range(rows.shape[1]):
         output, state = model.step(rows[:, place], state)
         torch.testing.assert_close(output, whole[:, place], rtol=0, atol=1e-12)
-    kept = sum(part.shape[2] for head in state[0] for part in head)
-    assert witness.size.state_bits(13) == 13 * kept * 64
+    assert witness.size.state_bits(13) == state.carried * 64
 
 
 def test_numbers_that_end_too_early_are_refused() -> None:

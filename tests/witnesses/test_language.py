@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.models.explicit.codes import Binary, Digits, OneHot
 from separatrix.models.explicit.positions import Own
+from separatrix.models.explicit.transformer import Transformer
 from separatrix.precision import FixedNearest, Float64
 from separatrix.tasks.equality import Equality
 from separatrix.tasks.index_lookup import IndexLookup
@@ -206,6 +207,7 @@ def test_fields_start_afresh_where_nothing_old_is_needed() -> None:
     program.answer_code(2 * clean - 1, code=Binary(count=4))
     model = build(program, Float64()).model
     assert [model.inputs.width, model.layers[0].output.shape[0], model.layers[0].out] == [8, 2, 2]
+    assert isinstance(model, Transformer)
     assert not model.layers[0].attention_residual
 
 

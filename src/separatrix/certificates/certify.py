@@ -16,12 +16,13 @@ from torch import Tensor
 
 from separatrix.certificates.covered import inputs_of
 from separatrix.certificates.enclosures import Unbounded, rounding_of
-from separatrix.certificates.exhaustive import few_inputs, first_wrong, wrong_rows
+from separatrix.certificates.exhaustive import few_inputs, first_wrong, work_of, wrong_rows
 from separatrix.certificates.proofs import PROOFS, proof_for
 from separatrix.certificates.refusals import NotProved
 from separatrix.certificates.suspects import suspects
 from separatrix.errors import InvalidInput
 from separatrix.evidence import Certificate, Claim, Counterexample, Interval
+from separatrix.generation.scripts import Script
 from separatrix.models.explicit import ExplicitModel
 from separatrix.precision import FixedPoint, name_of
 from separatrix.records import JsonValue
@@ -31,6 +32,7 @@ from separatrix.version import __version__
 from separatrix.witnesses import Witness
 from separatrix.witnesses.files import load, weights_sha256
 from separatrix.witnesses.language import Built
+from separatrix.witnesses.solving import written_answers
 
 __all__ = ["certify", "replay"]
 
@@ -66,6 +68,7 @@ class _About:
     keys: tuple[tuple[str, str], ...]
     claims: tuple[Claim, ...]
     theorem: str | None
+    script: Script | None = None
 
 
 def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None = None) -> Certificate:
@@ -83,9 +86,9 @@ def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | 
     outcome = _proof(about)
     reason = outcome.note
     if not outcome.settled:
-        outcome = _all_inputs(about.model, about.task)
+        outcome = _all_inputs(about)
     if not outcome.settled:
-        outcome = _search(about.model, about.task, reason)
+        outcome = _search(about, reason)
     return _certificate(about, outcome, time.monotonic() - started)
 
 
@@ -93,7 +96,9 @@ def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | N
     match subject:
         case Witness():
             keys: tuple[tuple[str, str], ...] = ((subject.theorem, subject.variant),)
-            return _About(subject.model, task or subject.task, keys, subject.claims, subject.theorem)
+            return _About(
+                subject.model, task or subject.task, keys, subject.claims, subject.theorem, subject.script
+            )
         case str() | Path():
             return _about(load(subject), task)
         case Built():
@@ -139,11 +144,12 @@ def _attempt(model: ExplicitModel, task: Task, theorem: str, variant: str) -> _O
     return _Outcome(claims=claims, assumptions=rounding.error_model(), theorem=theorem)
 
 
-def _all_inputs(model: ExplicitModel, task: Task) -> _Outcome:
+def _all_inputs(about: _About) -> _Outcome:
     """Try every input. In fixed point that is a proof; in floats it speaks of this machine's own order."""
-    if not few_inputs(model, task):
+    model, task = about.model, about.task
+    if not few_inputs(model, task, about.script):
         return _Outcome(note="There are too many inputs to try them all.")
-    wrong = first_wrong(model, task, task.enumerate())
+    wrong = first_wrong(model, task, task.enumerate(), about.script)
     if wrong is not None:
         return _Outcome(wrong=wrong)
     nothing = Claim(
@@ -160,14 +166,16 @@ def _all_inputs(model: ExplicitModel, task: Task) -> _Outcome:
     return _Outcome(claims=(nothing,), assumptions=assumed)
 
 
-def _search(model: ExplicitModel, task: Task, reason: str) -> _Outcome:
+def _search(about: _About, reason: str) -> _Outcome:
     """Worst cases made by hand, then random inputs; the reason why no proof was found is kept.
 
     As many as take seconds, in fixed point fewer, and none where one alone would take longer.
     """
-    room = _WORK_IN_FIXED_POINT if isinstance(model.arithmetic, FixedPoint) else _WORK_IN_FLOATS
-    count = min(_RANDOM_TRIED, room // model.work(task.length))
-    wrong = first_wrong(model, task, _likely(task, count)) if count else None
+    fixed = isinstance(about.model.arithmetic, FixedPoint)
+    room = _WORK_IN_FIXED_POINT if fixed else _WORK_IN_FLOATS
+    count = min(_RANDOM_TRIED, room // work_of(about.model, about.task, about.script))
+    likely = _likely(about.task, count)
+    wrong = first_wrong(about.model, about.task, likely, about.script) if count else None
     return _Outcome(wrong=wrong, note=reason)
 
 
@@ -183,7 +191,7 @@ def _certificate(about: _About, outcome: _Outcome, seconds: float) -> Certificat
     digest = weights_sha256(about.model)
     found = None
     if outcome.wrong is not None:
-        found = _counterexample(about.model, about.task, outcome.wrong, digest)
+        found = _counterexample(about, outcome.wrong, digest)
     return Certificate(
         weights_sha256=digest,
         task=spec_of(about.task),
@@ -200,15 +208,16 @@ def _certificate(about: _About, outcome: _Outcome, seconds: float) -> Certificat
     )
 
 
-def _counterexample(
-    model: ExplicitModel, task: Task, row: Shaped[Tensor, "pos *width"], digest: str
-) -> Counterexample:
+def _counterexample(about: _About, row: Shaped[Tensor, "pos *width"], digest: str) -> Counterexample:
     """The input with both answers, run once more to be sure."""
-    batch = row.unsqueeze(0)
-    assert bool(wrong_rows(model, task, batch)), "a counterexample must fail again"
-    labels, found = task.solve(batch), model.answers(batch)
-    mask = labels.mask[0]
-    expected, answered = labels.targets[0][mask], found[0][mask]
+    model, task, batch = about.model, about.task, row.unsqueeze(0)
+    assert bool(wrong_rows(model, task, batch, about.script)), "a counterexample must fail again"
+    labels = task.solve(batch)
+    if about.script is None:
+        mask = labels.mask[0]
+        expected, answered = labels.targets[0][mask], model.answers(batch)[0][mask]
+    else:
+        expected, answered = labels.answer, written_answers(model, about.script, batch)
     return Counterexample(
         task=spec_of(task),
         input=_json(row),
@@ -233,7 +242,7 @@ def replay(witness: Witness, found: Counterexample) -> bool:
     space = witness.task.input_space
     row = row.float() if isinstance(space, Reals) else row.long()
     witness.task.check(row)
-    return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0)))
+    return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0), witness.script))
 
 
 def _json(values: Tensor) -> JsonValue:

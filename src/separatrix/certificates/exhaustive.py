@@ -9,27 +9,39 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
+from separatrix.generation.scripts import Script
 from separatrix.models.explicit import ExplicitModel
 from separatrix.tasks import Task, Vectors
+from separatrix.witnesses.solving import written_answers
 
-__all__ = ["MOST_INPUTS", "few_inputs", "first_wrong", "wrong_rows"]
+__all__ = ["MOST_INPUTS", "few_inputs", "first_wrong", "work_of", "wrong_rows"]
 
 MOST_INPUTS: Final = 1 << 20
 _MOST_WORK: Final = 1 << 31  # logits over all inputs: minutes
 _WORK_AT_ONCE: Final = 1 << 24
+_WRITING: Final = 16  # how much longer a position takes that is written than one that is only read
 
 
-def few_inputs(model: ExplicitModel, task: Task) -> bool:
+def work_of(model: ExplicitModel, task: Task, script: Script | None) -> int:
+    """Logits, or steps, for one input; a model that writes reads what it wrote."""
+    if script is None:
+        return model.work(task.length)
+    return model.work(task.length + script.limit) * _WRITING
+
+
+def few_inputs(model: ExplicitModel, task: Task, script: Script | None = None) -> bool:
     """Whether trying them all is a matter of minutes at most."""
     inputs = task.domain_size()
-    return inputs <= MOST_INPUTS and inputs * model.work(task.length) <= _MOST_WORK
+    return inputs <= MOST_INPUTS and inputs * work_of(model, task, script) <= _MOST_WORK
 
 
 def wrong_rows(
-    model: ExplicitModel, task: Task, rows: Shaped[Tensor, "batch pos *width"]
+    model: ExplicitModel, task: Task, rows: Shaped[Tensor, "batch pos *width"], script: Script | None = None
 ) -> Bool[Tensor, "batch"]:
-    """Which inputs the model answers wrongly at some position that has an answer."""
+    """Which inputs the model answers wrongly at some position that has an answer, or does not answer."""
     labels = task.solve(rows)
+    if script is not None:
+        return written_answers(model, script, rows) != labels.answer
     found = model.answers(rows)
     space = task.target_space
     if isinstance(space, Vectors):
@@ -42,13 +54,16 @@ def wrong_rows(
 
 
 def first_wrong(
-    model: ExplicitModel, task: Task, batches: Iterable[Shaped[Tensor, "batch pos *width"]]
+    model: ExplicitModel,
+    task: Task,
+    batches: Iterable[Shaped[Tensor, "batch pos *width"]],
+    script: Script | None = None,
 ) -> Shaped[Tensor, "pos *width"] | None:
     """The first input that is answered wrongly; None if all are right."""
-    step = max(1, _WORK_AT_ONCE // model.work(task.length))
+    step = max(1, _WORK_AT_ONCE // work_of(model, task, script))
     for rows in batches:
         for part in torch.split(rows, step):
-            wrong = wrong_rows(model, task, part)
+            wrong = wrong_rows(model, task, part, script)
             if bool(wrong.any()):
                 return part[int(wrong.int().argmax())]
     return None

@@ -26,6 +26,7 @@ from separatrix.tasks.vocabulary import Vocabulary
 __all__ = ["Rules", "generate", "greedy"]
 
 _BATCH: Final = 64
+_ANY_LENGTH: Final = 1 << 62
 
 
 class Rules(Protocol):
@@ -113,6 +114,18 @@ def _check_prompts(prompts: Sequence[Sequence[int]], size: int | None) -> None:
             raise InvalidInput(f"Tokens of a prompt run from 0{most}; got {strange} in prompt {place + 1}.")
 
 
+def _room(model: CausalModel[Any], prompt: Sequence[int], place: int) -> int:
+    """Tokens that the model can still read behind a prompt, and one more that it need not read."""
+    if model.longest is None:
+        return _ANY_LENGTH
+    if len(prompt) > model.longest:
+        raise InvalidInput(
+            f"This model was made for texts of at most {model.longest:,} tokens; prompt {place + 1} has "
+            f"{len(prompt):,}. Build it for a larger n."
+        )
+    return model.longest + 1 - len(prompt)
+
+
 def _decoded(
     model: CausalModel[Any],
     prompts: Sequence[Sequence[int]],
@@ -127,7 +140,11 @@ def _decoded(
 ) -> list[Run]:
     if limit < 0 or batch < 1:
         raise InvalidInput(f"A limit is at least 0 and a batch at least 1; got {limit} and {batch}.")
-    rows = [_Row(prompt, answers, limit, size, asking) for prompt in prompts]
+    room = [_room(model, prompt, place) for place, prompt in enumerate(prompts)]
+    rows = [
+        _Row(prompt, answers, min(limit, left), size, asking)
+        for prompt, left in zip(prompts, room, strict=True)
+    ]
     told = _Told(rows, progress)
     # Rows of like length go together, so that fewer wait for others to be read.
     waiting = sorted(rows, key=lambda row: len(row.prompt)) if limit else []

@@ -45,6 +45,11 @@ class CausalModel(SequenceModel, Generic[State]):
     ) -> tuple[Float[Tensor, "batch out"], State]:
         """The output at the next position, and the state after it."""
 
+    @property
+    def longest(self) -> int | None:
+        """The longest text it was made for; None if any length will do."""
+        return None
+
     @abstractmethod
     def kept(self, state: State, rows: Int[Tensor, "row"]) -> State:
         """The state of these rows of the batch, for going on without the others."""

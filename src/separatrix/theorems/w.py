@@ -111,6 +111,12 @@ RESULTS = (
             witness(
                 "L = 9, O(1) parameters, 2n − 1 tokens", tasks=("is-tree",), families=("transformer-cot",)
             ),
+            witness(
+                "L = 9, O(1) parameters, 2n − 1 tokens, the same weights up to a limit",
+                tasks=("is-tree",),
+                families=("transformer-cot",),
+                variant="every n",
+            ),
             bound("state bits = Ω(n)", tasks=("is-tree",), families=("rnn", "linear-rnn-cot"), via="INDEX"),
         ),
         slips=(

@@ -12,9 +12,9 @@ from separatrix.registry import unknown_name
 from separatrix.tasks import Task
 from separatrix.theorems import Artefact, families_within
 from separatrix.witnesses.choices import Choices
-from separatrix.witnesses.witness import Witness
+from separatrix.witnesses.witness import Witness, shown_by
 
-__all__ = ["CATALOGUE", "Entry", "artefacts", "entries_for", "witness_for"]
+__all__ = ["CATALOGUE", "Entry", "artefacts", "entries_for", "no_witness", "witness_for"]
 
 Builder = Callable[[Task, Choices], Witness]
 
@@ -37,9 +37,7 @@ class Entry:
     @property
     def artefact(self) -> Artefact:
         """The key."""
-        return Artefact(
-            theorem=self.theorem, kind="witness", task=self.task, family=self.family, variant=self.variant
-        )
+        return shown_by(self.theorem, self.task, self.family, self.variant)
 
     def serves(self, task: Task) -> bool:
         """Whether it is about this task."""
@@ -185,6 +183,104 @@ CATALOGUE: Final = (
     Entry(
         theorem="UP-RNN", task="equality", family="rnn", home="recurrent:stored_input", takes={"alice": None}
     ),
+    Entry(
+        theorem="W-4.1",
+        task="turing",
+        family="linear-rnn-cot",
+        home="turing.tape:turing_tape",
+        takes={"form": "cot"},
+    ),
+    Entry(
+        theorem="W-4.6",
+        task="index-lookup",
+        family="transformer",
+        home="small_transformers:index_lookup_constant",
+    ),
+    Entry(
+        theorem="W-4.6",
+        task="associative-recall",
+        family="transformer",
+        home="small_transformers:associative_recall_constant",
+    ),
+    Entry(theorem="W-4.6", task="c-gram", family="transformer", home="small_transformers:c_gram_constant"),
+    Entry(
+        theorem="W-4.6", task="counting", family="transformer", home="small_transformers:counting_constant"
+    ),
+    Entry(
+        theorem="W-4.7",
+        task="is-tree",
+        family="transformer-cot",
+        home="is_tree_tour:is_tree_tour",
+        takes={"form": "cot"},
+    ),
+    Entry(
+        theorem="W-4.7",
+        task="is-tree",
+        family="transformer-cot",
+        variant="every n",
+        home="is_tree_tour:is_tree_tour_every_n",
+        takes={"form": "cot"},
+    ),
+    Entry(
+        theorem="W-4.8",
+        task="dyck",
+        family="transformer-cot",
+        home="replay.replays:dyck_replay",
+        takes={"form": "recognise"},
+    ),
+    Entry(
+        theorem="W-5.2",
+        task="index-lookup",
+        family="linear-rnn+retrieval",
+        home="small_searches:index_lookup_search",
+    ),
+    Entry(
+        theorem="W-5.2",
+        task="associative-recall",
+        family="linear-rnn+retrieval",
+        home="small_searches:associative_recall_search",
+    ),
+    Entry(theorem="W-5.2", task="c-gram", family="linear-rnn+retrieval", home="small_searches:c_gram_search"),
+    Entry(
+        theorem="W-5.2", task="counting", family="linear-rnn+retrieval", home="small_searches:counting_search"
+    ),
+    Entry(
+        theorem="W-5.3",
+        task="is-tree",
+        family="linear-rnn+retrieval",
+        home="is_tree_searches:is_tree_searches",
+        takes={"form": "retrieval", "trace": "full"},
+    ),
+    Entry(
+        theorem="W-5.4",
+        task="turing",
+        family="linear-rnn+retrieval",
+        home="turing.searches:turing_searches",
+        takes={"form": "cot"},
+    ),
+    Entry(theorem="W-5.6", task="index-lookup", family="hybrid", home="small_hybrids:index_lookup_hybrid"),
+    Entry(
+        theorem="W-5.6",
+        task="associative-recall",
+        family="hybrid",
+        home="small_hybrids:associative_recall_hybrid",
+    ),
+    Entry(theorem="W-5.6", task="c-gram", family="hybrid", home="small_hybrids:c_gram_hybrid"),
+    Entry(theorem="W-5.6", task="counting", family="hybrid", home="small_hybrids:counting_hybrid"),
+    Entry(
+        theorem="W-5.7",
+        task="is-tree",
+        family="hybrid-cot",
+        home="is_tree_doubling:is_tree_doubling",
+        takes={"form": "cot"},
+    ),
+    Entry(
+        theorem="W-5.8",
+        task="turing",
+        family="hybrid-cot",
+        home="turing.hybrid:turing_hybrid",
+        takes={"form": "cot"},
+    ),
 )
 
 
@@ -216,7 +312,7 @@ def witness_for(
     """Weights that do the task on every input: by the first construction that is about such a task."""
     known = entries_for(task.name, family, variant)
     if not known:
-        raise _nothing(task.name, family, variant)
+        raise no_witness(task.name, family, variant)
     entry = next((each for each in known if each.serves(task)), None)
     if entry is None:
         raise _other_parameters(task, known)
@@ -234,7 +330,8 @@ def _other_parameters(task: Task, known: tuple[Entry, ...]) -> InvalidInput:
     )
 
 
-def _nothing(task: str, family: str | None, variant: str | None) -> SeparatrixError:
+def no_witness(task: str, family: str | None, variant: str | None) -> SeparatrixError:
+    """The error for a task that has no construction of this kind: what there is instead."""
     known = [entry for entry in CATALOGUE if entry.task == task]
     if not known:
         built = ", ".join(dict.fromkeys(entry.task for entry in CATALOGUE))

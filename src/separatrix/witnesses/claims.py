@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from separatrix.evidence import Claim
+from separatrix.generation.scripts import Script
 from separatrix.witnesses.language import Built, Program
 from separatrix.witnesses.language.scales import leak_borne
 from separatrix.witnesses.witness import Witness
@@ -13,7 +14,9 @@ from separatrix.witnesses.witness import Witness
 __all__ = ["claims_of", "witness_of"]
 
 
-def witness_of(built: Built, *, theorem: str, family: str, variant: str = "") -> Witness:
+def witness_of(
+    built: Built, *, theorem: str, family: str, variant: str = "", script: Script | None = None
+) -> Witness:
     """The witness that a built program is, of this theorem for its own task."""
     return Witness(
         task=built.program.task,
@@ -23,6 +26,7 @@ def witness_of(built: Built, *, theorem: str, family: str, variant: str = "") ->
         model=built.model,
         claims=claims_of(built, source=theorem),
         built=built,
+        script=script,
     )
 
 
@@ -34,7 +38,16 @@ def claims_of(built: Built, *, source: str) -> tuple[Claim, ...]:
 def _claims(program: Program, source: str) -> Iterator[Claim]:
     for number, layer in enumerate(program.layers, start=1):
         for head in layer.heads:
-            if head.selects:
+            if head.hard:
+                yield Claim(
+                    name=f"layer {number}: {head.result.name}, lead",
+                    statement=f"where {head.result.name} is read, its target leads all rivals at scale 1",
+                    relation=">=",
+                    threshold=min(rival.gap for rival in head.rivals),
+                    unit="of the logit",
+                    source=source,
+                )
+            elif head.selects:
                 yield Claim(
                     name=f"layer {number}: {head.result.name}, weight of the rivals",
                     statement=f"where {head.result.name} is read, its rivals together have little weight",

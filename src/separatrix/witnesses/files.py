@@ -21,12 +21,16 @@ from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import Certificate, Claim, Relation, TaskSpec
 from separatrix.evidence.specs import require_sha256
 from separatrix.files import written_whole
+from separatrix.generation.scripts import Script, script_named
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.reading import model_from
+from separatrix.models.interface import CausalModel
 from separatrix.precision import name_of, system_named
 from separatrix.records import JsonObject, Reader, Record, parse_json, thaw
 from separatrix.tasks import Classes, Reals, Task
+from separatrix.tasks.interface import WordTask
 from separatrix.tasks.specs import spec_of, task_of
+from separatrix.tasks.vocabulary import Vocabulary
 from separatrix.theorems import family, theorem
 from separatrix.version import __version__
 from separatrix.witnesses.readme import readme
@@ -83,6 +87,8 @@ class WitnessRecord(Record):
     weights_sha256: str
     size: Size
     claims: tuple[Claim, ...]
+    script: str | None
+    """The kind of the script by which it is asked, where it writes before it answers."""
     model: str
     """The model's spec, as JSON text."""
     package: str
@@ -106,6 +112,7 @@ class WitnessRecord(Record):
             "weights_sha256": self.weights_sha256,
             "size": self.size.to_fields(),
             "claims": [stated(claim) for claim in self.claims],
+            "script": self.script,
             "model": json.loads(self.model),
             "package": self.package,
         }
@@ -122,6 +129,7 @@ class WitnessRecord(Record):
             weights_sha256=read.text("weights_sha256"),
             size=read.record("size", Size),
             claims=tuple(_claim(each) for each in read.items("claims")),
+            script=None if read.skip_null("script") else read.text("script", longest=_LONGEST_NAME),
             model=canonical(thaw(read.value("model"))),
             package=read.text("package", longest=_LONGEST_NAME),
         )
@@ -164,6 +172,7 @@ def save(witness: Witness, folder: Path | str, certificate: Certificate | None =
         weights_sha256=hashlib.sha256(content).hexdigest(),
         size=witness.size,
         claims=witness.claims,
+        script=None if witness.script is None else witness.script.kind,
         model=canonical(witness.model.spec()),
         package=f"separatrix {__version__}",
     )
@@ -305,7 +314,12 @@ def _refuse_huge(spec: object, name: str = "") -> None:
 
 
 def _read(record: WitnessRecord, model: ExplicitModel, task: Task) -> Witness:
-    _refuse_misfit(model, task)
+    script = None
+    if record.script is None:
+        _refuse_misfit(model, task)
+    else:
+        script = _script(record.script, task)
+        _refuse_other_words(model, script)
     return Witness(
         task=task,
         theorem=record.theorem,
@@ -313,7 +327,30 @@ def _read(record: WitnessRecord, model: ExplicitModel, task: Task) -> Witness:
         variant=record.variant,
         model=model.with_arithmetic(system_named(record.arithmetic)),
         claims=record.claims,
+        script=script,
     )
+
+
+def _script(kind: str, task: Task) -> Script:
+    try:
+        return script_named(kind, task)
+    except InvalidInput as error:
+        raise InvalidFile(f"'{SPEC}' names a script that does not fit its task: {error}") from error
+
+
+def _refuse_other_words(model: ExplicitModel, script: Script) -> None:
+    """Refuse a model that does not read and write the words of its script."""
+    words = _words(script.vocabulary)
+    try:
+        given = model.outputs(torch.tensor([[0], [words - 1]])).shape[-1]
+    except (InvalidInput, RuntimeError, IndexError) as error:
+        raise InvalidFile(f"The model in '{SPEC}' cannot read the words of its script.") from error
+    if given != words or not isinstance(model, CausalModel):
+        raise InvalidFile(f"The model in '{SPEC}' scores {given} words; its script has {words}.")
+
+
+def _words(vocabulary: Vocabulary) -> int:
+    return vocabulary.size - (0 if vocabulary.pad is None else 1)
 
 
 def _refuse_misfit(model: ExplicitModel, task: Task) -> None:
@@ -328,7 +365,9 @@ def _refuse_misfit(model: ExplicitModel, task: Task) -> None:
     except (InvalidInput, RuntimeError, IndexError) as error:
         raise InvalidFile(f"The model in '{SPEC}' cannot read the inputs of {task.name}.") from error
     wanted, scored = (answers.size, True) if isinstance(answers, Classes) else (answers.width, False)
-    if given != wanted or (model.classes is not None) != scored:
+    # A model may score all words; the classes of a task on words are the first of them.
+    words = _words(task.vocabulary) if isinstance(task, WordTask) and scored else wanted
+    if given not in (wanted, max(wanted, words)) or (model.classes is not None) != scored:
         raise InvalidFile(
             f"The model in '{SPEC}' gives {given} numbers; {task.name} asks for "
             f"{f'scores of {wanted} classes' if scored else f'vectors of width {wanted}'}."

@@ -8,13 +8,20 @@ from typing import final
 from separatrix.accounting import Size
 from separatrix.evidence import Claim
 from separatrix.evidence.html import grid, pairs
+from separatrix.generation.scripts import Script
 from separatrix.models.explicit import ExplicitModel
 from separatrix.precision import NumberSystem, name_of
 from separatrix.tasks import Task
 from separatrix.theorems import Artefact, theorem
 from separatrix.witnesses.language import Built
 
-__all__ = ["Witness"]
+__all__ = ["Witness", "shown_by"]
+
+
+def shown_by(theorem_id: str, task: str, family: str, variant: str) -> Artefact:
+    """The key of what weights for a task show; a theorem about every task is shown by any of them."""
+    about = task if theorem(theorem_id).tasks else None
+    return Artefact(theorem=theorem_id, kind="witness", task=about, family=family, variant=variant)
 
 
 @final
@@ -24,6 +31,8 @@ class Witness:
 
     `claims` are what its proof rests on, without intervals: a certificate proves them on the weights.
     `built` is the program and its scales, where the weights were written in the language of this package.
+    `script` says how a model that writes before it answers is asked and understood; without one it answers
+    at once.
     """
 
     task: Task
@@ -33,6 +42,7 @@ class Witness:
     model: ExplicitModel
     claims: tuple[Claim, ...]
     built: Built | None = None
+    script: Script | None = None
 
     @property
     def arithmetic(self) -> NumberSystem:
@@ -47,13 +57,7 @@ class Witness:
     @property
     def artefact(self) -> Artefact:
         """The key of what it shows."""
-        return Artefact(
-            theorem=self.theorem,
-            kind="witness",
-            task=self.task.name,
-            family=self.family,
-            variant=self.variant,
-        )
+        return shown_by(self.theorem, self.task.name, self.family, self.variant)
 
     def __str__(self) -> str:
         stated = theorem(self.theorem)

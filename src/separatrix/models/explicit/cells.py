@@ -39,6 +39,11 @@ class Cell(ABC):
     def keep_rows(self, rows: Int[Tensor, "row"]) -> None:
         """Go on with these rows of the batch only."""
 
+    @property
+    @abstractmethod
+    def carried(self) -> int:
+        """Numbers that it carries for a row of the batch, zeros that only fill up left out."""
+
 
 def cell_of(layer: Layer | RecurrentLayer, system: NumberSystem, batch: int, device: torch.device) -> Cell:
     """The layer before the first token."""
@@ -136,6 +141,11 @@ class AttentionCell(Cell):
         self._keys.keep_rows(rows)
         self._values.keep_rows(rows)
 
+    @property
+    def carried(self) -> int:
+        """Keys and values of all positions so far."""
+        return self._keys.length * sum(head.kept for head in self._layer.heads)
+
 
 @final
 class RecurrentCell(Cell):
@@ -165,6 +175,11 @@ class RecurrentCell(Cell):
     def keep_rows(self, rows: Int[Tensor, "row"]) -> None:
         """Their states."""
         self.state = self.state[rows]
+
+    @property
+    def carried(self) -> int:
+        """The state."""
+        return self.state.shape[1]
 
 
 class _Psi:

@@ -17,11 +17,11 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.models.explicit.codes import Code
+from separatrix.models.explicit.codes import Code, OneHot
 from separatrix.models.explicit.codes.reading import code_from
 from separatrix.models.explicit.linear import taken
 from separatrix.models.explicit.placed import Placed, placed_from
-from separatrix.models.explicit.positions import Track, track_from
+from separatrix.models.explicit.positions import Own, Track, track_from
 from separatrix.records import JsonObject, Reader
 
 __all__ = ["InputMap", "RealInputs", "TokenClass", "TokenInputs", "inputs_from", "require_rows"]
@@ -96,6 +96,16 @@ class InputMap(ABC):
         """Numbers in it: weights and lists, and what each of its codes stores."""
         stored = {str(code.spec()): code.parameters for code in self.codes}
         return sum(tensor.numel() for tensor in self.tensors().values()) + sum(stored.values())
+
+    @property
+    def longest(self) -> int | None:
+        """As many places as every track has a number for; None where there is none that ends.
+
+        Unit vectors mark some places and leave the others out, on purpose.
+        """
+        counted = [track for track in self.tracks if not isinstance(track.code, OneHot)]
+        ends = [track.code.count - track.rule.shift for track in counted if isinstance(track.rule, Own)]
+        return min(ends, default=None)
 
     @property
     def knows_length(self) -> bool:

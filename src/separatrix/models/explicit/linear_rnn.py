@@ -101,6 +101,11 @@ class LayeredRNN(ExplicitModel, CausalModel[Running]):
         """Several positions at once."""
         return state.scores(state.advance(tokens)[:, -1]), state
 
+    @property
+    def longest(self) -> int | None:
+        """As far as its places go."""
+        return self.inputs.longest
+
     def kept(self, state: Running, rows: Int[Tensor, "row"]) -> Running:
         """The rows' states, and keys and values."""
         state.keep_rows(rows)

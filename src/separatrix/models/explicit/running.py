@@ -63,6 +63,11 @@ class Running:
         """The same as float64."""
         return self._system.decode_float64(self.outputs(stream))
 
+    @property
+    def carried(self) -> int:
+        """Numbers that go from this token to the next, for a row of the batch."""
+        return sum(cell.carried for cell in self.cells)
+
     def keep_rows(self, rows: Int[Tensor, "row"]) -> None:
         """Go on with these rows of the batch only."""
         for cell in self.cells:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 import torch
@@ -17,13 +18,15 @@ from separatrix.models.explicit.inputs import InputMap, RealInputs, TokenClass, 
 from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.layout import Layout, Slot
 from separatrix.models.explicit.linear import Affine, FeedForward
+from separatrix.models.explicit.linear_rnn import Hybrid, LayeredRNN, LinearRNN
 from separatrix.models.explicit.positions import Track
 from separatrix.models.explicit.transformer import CausalTransformer, Transformer, UnmaskedTransformer
 from separatrix.precision import NumberSystem
 from separatrix.tasks import Reals
-from separatrix.tasks.interface import WordTask
 from separatrix.witnesses.language.forms import Field, Linear, Matrix, zeros
+from separatrix.witnesses.language.gated_layers import gated_feed_forward, recurrent_layer
 from separatrix.witnesses.language.operations import Gadget, HeadOperation
+from separatrix.witnesses.language.placing import Epoch, rows_of, tensor, vector
 from separatrix.witnesses.language.program import (
     FlagSource,
     LayerScript,
@@ -36,6 +39,8 @@ from separatrix.witnesses.language.scales import scales_of
 
 __all__ = ["Built", "build"]
 
+_LONGEST_NAME: Final = 100
+
 Places = Mapping[Field, int]
 """Where each field of a stream starts."""
 
@@ -45,7 +50,7 @@ class Built:
     """A program as weights, with the scales that were chosen."""
 
     program: Program
-    model: Transformer
+    model: Transformer | LayeredRNN
     scales: Mapping[Field, Fraction]
 
 
@@ -55,36 +60,43 @@ def build(program: Program, system: NumberSystem) -> Built:
     epochs = lay_out(program)
     scales = scales_of(program, system)
     inputs = _input_map(program, epochs[0])
+    recurrent = tuple(
+        recurrent_layer(script.memories, script.gadgets, epochs[0])
+        for script in program.layers
+        if script.recurrent
+    )
     layers = tuple(
-        _layer(script, scales, epochs[2 * i : 2 * i + 3]) for i, script in enumerate(program.layers)
+        _layer(script, scales, epochs[2 * i : 2 * i + 3], gated=program.gated)
+        for i, script in enumerate(program.layers)
+        if not script.recurrent
     )
-    readout = _readout(program, epochs[-1])
-    kind = CausalTransformer if program.causal else UnmaskedTransformer
-    model = kind(
-        inputs=inputs, layers=layers, readout=readout, layout=_named(program, epochs), numbers=system
-    )
+    readout, layout = _readout(program, epochs[-1]), _named(program, epochs)
+    model: Transformer | LayeredRNN
+    if recurrent and layers:
+        model = Hybrid(
+            inputs=inputs, recurrent=recurrent, top=layers[0], readout=readout, layout=layout, numbers=system
+        )
+    elif recurrent:
+        model = LinearRNN(inputs=inputs, recurrent=recurrent, readout=readout, layout=layout, numbers=system)
+    else:
+        kind = CausalTransformer if program.causal else UnmaskedTransformer
+        model = kind(inputs=inputs, layers=layers, readout=readout, layout=layout, numbers=system)
     return Built(program=program, model=model, scales=scales)
 
 
 def _require_whole(program: Program) -> None:
     if program.answer is None or not program.layers:
         raise InvalidInput("A program has a layer and an answer; finish it with answer_code, or another one.")
+    kinds = [script.recurrent for script in program.layers]
+    if any(kinds) and kinds not in ([True] * len(kinds), [True] * (len(kinds) - 1) + [False]):
+        raise InvalidInput(
+            "Recurrent layers come first and at most one layer of attention follows them; "
+            f"got {' '.join('recurrent' if kind else 'attention' for kind in kinds)}."
+        )
     names = [field.name for stage in _written(program) for field in stage]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidInput(f"Fields have different names; two are called '{twice}'.")
-
-
-@dataclass(frozen=True, eq=False)
-class Epoch:
-    """A stretch of the computation with one set of coordinates, between residuals that are left out."""
-
-    places: dict[Field, int]
-
-    @property
-    def width(self) -> int:
-        """All coordinates."""
-        return sum(field.dim for field in self.places)
 
 
 def lay_out(program: Program) -> list[Epoch]:
@@ -98,7 +110,7 @@ def lay_out(program: Program) -> list[Epoch]:
     epochs = [Epoch({})]
     for stage, fields in enumerate(written):
         old_needed = any(field in needed[stage] for before in written[:stage] for field in before)
-        if stage and fields and not old_needed:
+        if stage and fields and not old_needed and not program.gated:
             epochs.append(Epoch({}))
         elif stage:
             epochs.append(epochs[-1])
@@ -112,7 +124,7 @@ def _written(program: Program) -> list[list[Field]]:
     """The fields that appear at the input, and at each attention and feed-forward map in turn."""
     stages = [[source.field for source in program.sources]]
     for layer in program.layers:
-        stages.append([head.result for head in layer.heads])
+        stages.append([*(head.result for head in layer.heads), *(memory.result for memory in layer.memories)])
         stages.append([gadget.result for gadget in layer.gadgets if not gadget.result.inner])
     return stages
 
@@ -126,6 +138,7 @@ def _needed(program: Program) -> list[set[Field]]:
         later |= {field for gadget in layer.gadgets for field in gadget.reads()}
         found.append(set(later))
         later |= {field for head in layer.heads for field in head.reads()}
+        later |= {field for memory in layer.memories for field in memory.reads()}
         found.append(set(later))
     return found[::-1]
 
@@ -137,13 +150,13 @@ def _input_map(program: Program, epoch: Epoch) -> InputMap:
             tracks[source.field.name] = Track(name=source.field.name, rule=source.rule, code=source.code)
     own = torch.zeros(len(program.elements), epoch.width, dtype=torch.float64)
     for row, element in enumerate(program.elements):
-        for field, vector in element.items():
+        for field, given in element.items():
             start = epoch.places[field]
-            own[row, start : start + field.dim] = torch.tensor([float(value) for value in vector])
+            own[row, start : start + field.dim] = torch.tensor([float(value) for value in given])
         for source in program.sources:
             if isinstance(source, FlagSource) and source.values is None:
                 own[row, epoch.places[source.field]] = 1
-    if isinstance(program.task.input_space, Reals):
+    if not program.on_words:
         return _real_map(program, epoch, tracks, own)
     return _token_map(program, epoch, tracks, own)
 
@@ -151,9 +164,7 @@ def _input_map(program: Program, epoch: Epoch) -> InputMap:
 def _token_map(
     program: Program, epoch: Epoch, tracks: Mapping[str, Track], own: Float[Tensor, "extra width"]
 ) -> TokenInputs:
-    task = program.task
-    assert isinstance(task, WordTask)
-    vocabulary = task.vocabulary
+    vocabulary = program.vocabulary
     classes = []
     for block in vocabulary.blocks:
         bias = torch.zeros(epoch.width, dtype=torch.float64)
@@ -224,9 +235,13 @@ def _real_map(
     )
 
 
-def _layer(script: LayerScript, scales: Mapping[Field, Fraction], epochs: Sequence[Epoch]) -> Layer:
+def _layer(
+    script: LayerScript, scales: Mapping[Field, Fraction], epochs: Sequence[Epoch], *, gated: bool
+) -> Layer:
     before, between, after = epochs
     heads = tuple(_head(head, scales.get(head.result), before) for head in script.heads)
+    # A layer without a head of its own has one that returns nothing: W's layers all attend.
+    heads = heads or (_idle(before.width),)
     output = zeros(between.width, sum(head.out for head in heads))
     column = 0
     for operation in script.heads:
@@ -234,7 +249,11 @@ def _layer(script: LayerScript, scales: Mapping[Field, Fraction], epochs: Sequen
         for i in range(operation.result.dim):
             output[start + i, column + i] = Fraction(1)
         column += operation.result.dim
-    psi = feed_forward(script.gadgets, between, after) if script.gadgets else None
+    psi = None
+    if script.gadgets and gated:
+        psi = gated_feed_forward(script.gadgets, between)
+    elif script.gadgets:
+        psi = feed_forward(script.gadgets, between, after)
     return Layer(
         heads=heads,
         output=tensor(output),
@@ -242,6 +261,11 @@ def _layer(script: LayerScript, scales: Mapping[Field, Fraction], epochs: Sequen
         feed_forward=psi,
         feed_forward_residual=psi is not None and after is between,
     )
+
+
+def _idle(width: int) -> Head:
+    nothing = torch.zeros(1, width, dtype=torch.float64)
+    return Head(query=nothing, key=nothing.clone(), value=nothing.clone())
 
 
 def _head(operation: HeadOperation, scale: Fraction | None, epoch: Epoch) -> Head:
@@ -252,16 +276,6 @@ def _head(operation: HeadOperation, scale: Fraction | None, epoch: Epoch) -> Hea
     queries = np.concatenate([rows_of(query * scale, epoch) for query, _ in operation.match])
     keys = np.concatenate([rows_of(key, epoch) for _, key in operation.match])
     return Head(query=tensor(queries), key=tensor(keys), value=tensor(rows_of(operation.value, epoch)))
-
-
-def rows_of(form: Linear, epoch: Epoch) -> Matrix:
-    """A form without constants as a matrix over the stream."""
-    assert not form.has_offset
-    matrix = zeros(form.out, epoch.width)
-    for field, part in form.parts.items():
-        start = epoch.places[field]
-        matrix[:, start : start + field.dim] += part
-    return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,22 +379,22 @@ def _readout(program: Program, epoch: Epoch) -> Readout:
     return Readout(map=image, code=answer.code, scores=answer.scores)
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
 def _named(program: Program, epochs: Sequence[Epoch]) -> Layout:
     slots = []
     for epoch in dict.fromkeys(epochs):
         for field, start in epoch.places.items():
             slots.append(
-                Slot(name=field.name, start=start, stop=start + field.dim, since=field.since, note=field.note)
+                Slot(
+                    name=_short(field.name),
+                    start=start,
+                    stop=start + field.dim,
+                    since=field.since,
+                    note=field.note,
+                )
             )
-    heads = tuple(tuple(str(head) for head in layer.heads) for layer in program.layers)
+    heads = tuple(tuple(map(str, (*layer.heads, *layer.memories))) for layer in program.layers)
     return Layout(slots=tuple(slots), heads=heads)
-
-
-def tensor(matrix: Matrix) -> Float[Tensor, "rows columns"]:
-    """The nearest float64 numbers."""
-    return torch.from_numpy(matrix.astype(np.float64))
-
-
-def vector(values: Sequence[Fraction]) -> Float[Tensor, "entries"]:
-    """The nearest float64 numbers."""
-    return torch.tensor([float(value) for value in values], dtype=torch.float64)

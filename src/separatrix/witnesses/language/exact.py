@@ -47,8 +47,12 @@ class ExactReals(Evaluator[flint.arb]):
         )
 
     def compute(self, gadget: Gadget, held: Held) -> tuple[flint.arb, ...]:
-        """mix·ReLU(units) + offset."""
-        hidden = [number.max(flint.arb(0)) for unit in gadget.units for number in self.form(unit.form, held)]
+        """mix·units + offset, each unit a ReLU times its gate."""
+        hidden = []
+        for unit in gadget.units:
+            (number,) = self.form(unit.form, held)
+            gate = flint.arb(1) if unit.gate is None else self.form(unit.gate, held)[0]
+            hidden.append(number.max(flint.arb(0)) * gate)
         found = []
         for row, offset in zip(gadget.mix, gadget.offset, strict=True):
             whole = self.number(offset)

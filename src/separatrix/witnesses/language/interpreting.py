@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from separatrix.tasks.interface import WordTask
-from separatrix.witnesses.language.forms import Field, Linear
-from separatrix.witnesses.language.operations import Gadget, HeadOperation
+from separatrix.tasks.vocabulary import Vocabulary
+from separatrix.witnesses.language.forms import Field, Linear, Matrix
+from separatrix.witnesses.language.operations import Gadget, HeadOperation, Memory
 from separatrix.witnesses.language.program import FlagSource, PlaceSource, Program, RealSource, TokenSource
 
 __all__ = ["Evaluator", "Held"]
@@ -57,16 +57,35 @@ class Evaluator(ABC, Generic[Number]):
         held = self._inputs(program, row)
         count = len(held) - len(program.elements)
         for layer in program.layers:
-            fresh = []
+            fresh = self._memories(layer.memories, held)
             for place, query in enumerate(held):
                 seen = held[: place + 1] if program.causal and place < count else held
-                fresh.append({head.result: self._head(head, query, seen) for head in layer.heads})
+                fresh[place] |= {head.result: self._head(head, query, seen) for head in layer.heads}
             for here, found in zip(held, fresh, strict=True):
                 here.update(found)
             for here in held:
                 for gadget in layer.gadgets:
                     here[gadget.result] = self.compute(gadget, here)
         return held
+
+    def _memories(self, memories: Sequence[Memory], held: Sequence[Held]) -> list[Held]:
+        """What recurrences return at every position, from one to the next."""
+        found: list[Held] = [{} for _ in held]
+        for memory in memories:
+            state = [self.number(Fraction(0))] * memory.feed.out
+            for place, here in enumerate(held):
+                fed = self.form(memory.feed, here)
+                moved = self._through(memory.transition, state)
+                state = [self.plus(a, b) for a, b in zip(moved, fed, strict=True)]
+                found[place][memory.result] = tuple(self._through(memory.output, state))
+        return found
+
+    def _through(self, matrix: Matrix, vector: Sequence[Number]) -> list[Number]:
+        """A matrix times a vector, its zeros left out."""
+        return [
+            self._sum([self.times(self.number(a), b) for a, b in zip(row, vector, strict=True) if a])
+            for row in matrix
+        ]
 
     def outputs(self, program: Program, row: Shaped[Tensor, "pos *width"]) -> list[tuple[Number, ...]]:
         """The outputs at the positions of the input."""
@@ -93,9 +112,8 @@ class Evaluator(ABC, Generic[Number]):
 
     def length(self, program: Program, row: Shaped[Tensor, "pos *width"]) -> int:
         """Positions of the input without padding."""
-        task = program.task
-        if isinstance(task, WordTask):
-            pad = task.vocabulary.pad
+        if program.on_words:
+            pad = program.vocabulary.pad
             return len(row) if pad is None else int((row != pad).sum())
         filled = (row != 0).any(1).nonzero()
         return int(filled[-1]) + 1 if len(filled) else 0
@@ -145,15 +163,13 @@ def _vector(
     length: int,
 ) -> list[float]:
     """One field at one place, from the definitions alone."""
-    task = program.task
-    block = _block(task, int(row[place])) if isinstance(task, WordTask) else ""
+    block = _block(program.vocabulary, int(row[place])) if program.on_words else ""
     absent = [0.0] * source.field.dim
     match source:
         case TokenSource():
             if block != source.block:
                 return absent
-            assert isinstance(task, WordTask)
-            number = int(row[place]) - task.vocabulary.offset(block)
+            number = int(row[place]) - program.vocabulary.offset(block)
             return list(source.code.rows(torch.tensor([number]))[0].tolist())
         case PlaceSource():
             if source.blocks is not None and block not in source.blocks:
@@ -166,8 +182,7 @@ def _vector(
             return [float(row[place, column]) for column in source.columns]
 
 
-def _block(task: WordTask, token: int) -> str:
-    vocabulary = task.vocabulary
+def _block(vocabulary: Vocabulary, token: int) -> str:
     return next(
         block.name
         for block in vocabulary.blocks

@@ -14,7 +14,7 @@ from typing import Literal
 
 from separatrix.witnesses.language.forms import Field, Linear, Matrix
 
-__all__ = ["Gadget", "HeadOperation", "Obligation", "Rival", "Undecided", "Unit"]
+__all__ = ["Gadget", "HeadOperation", "Memory", "Obligation", "Rival", "Undecided", "Unit"]
 
 
 class Undecided(Exception):
@@ -45,7 +45,8 @@ class HeadOperation:
     """Attention whose logit is scale · Σ ⟨query, key⟩ over the pairs of forms in `match`.
 
     Without pairs every logit is 0 and the head takes the mean. `within` bounds the error of what it returns
-    where no gadget of the program says how much can be borne.
+    where no gadget of the program says how much can be borne. A `hard` head gets the scale at which the
+    exponentials of all rivals vanish, so that it returns the mean over the winners and nothing else.
     """
 
     result: Field
@@ -53,6 +54,7 @@ class HeadOperation:
     value: Linear
     rivals: tuple[Rival, ...]
     within: Fraction | None
+    hard: bool = False
 
     @property
     def selects(self) -> bool:
@@ -73,15 +75,34 @@ class HeadOperation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Memory:
+    """A linear recurrence: state ← transition·state + feed, and what is read of it is output·state."""
+
+    result: Field
+    transition: Matrix
+    feed: Linear
+    output: Matrix
+    text: str
+
+    def reads(self) -> tuple[Field, ...]:
+        """The fields it needs of the stream."""
+        return tuple(self.feed.parts)
+
+    def __str__(self) -> str:
+        return f"{self.result.name} ← {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Unit:
-    """A hidden unit: ReLU of one number."""
+    """A hidden unit: ReLU of one number, times another one where the feed-forward map is gated."""
 
     form: Linear
+    gate: Linear | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gadget:
-    """Units of the feed-forward map and how their sum makes the result: mix·ReLU(units) + offset.
+    """Units of the feed-forward map and how their sum makes the result: mix·units + offset.
 
     `meaning` is what it does to ideal values, written without units: the forms' exact values in, the
     result's exact values out. It bears an error of `tolerance` in each of its `inputs` and its result is
@@ -100,7 +121,8 @@ class Gadget:
 
     def reads(self) -> tuple[Field, ...]:
         """The fields it needs of the stream."""
-        return tuple(dict.fromkeys(key for form in self.inputs for key in form.parts))
+        gates = (unit.gate for unit in self.units if unit.gate is not None)
+        return tuple(dict.fromkeys(key for form in (*self.inputs, *gates) for key in form.parts))
 
     def __str__(self) -> str:
         return f"{self.result.name} ← {self.text}"

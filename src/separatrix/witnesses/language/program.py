@@ -25,9 +25,11 @@ from separatrix.models.explicit.positions import PositionRule
 from separatrix.registry import unknown_name
 from separatrix.tasks import Task
 from separatrix.tasks.interface import WordTask
-from separatrix.witnesses.language import gadgets, saturation
+from separatrix.tasks.vocabulary import Vocabulary
+from separatrix.witnesses.language import gadgets, recurrences, saturation
 from separatrix.witnesses.language.forms import Exact, Field, Linear, Term, as_linear, constant
-from separatrix.witnesses.language.operations import Gadget, HeadOperation, Rival
+from separatrix.witnesses.language.operations import Gadget, HeadOperation, Memory, Rival
+from separatrix.witnesses.language.words import Words
 
 __all__ = [
     "Answer",
@@ -88,12 +90,14 @@ class Answer:
 
 
 class LayerScript:
-    """Heads and gadgets of one layer, in the order they were written."""
+    """Heads, or memories, and gadgets of one layer, in the order they were written."""
 
-    def __init__(self, program: Program, number: int) -> None:
+    def __init__(self, program: Program, number: int, *, recurrent: bool = False) -> None:
         """Layer `number`, counted from 1."""
         self.heads: list[HeadOperation] = []
+        self.memories: list[Memory] = []
         self.gadgets: list[Gadget] = []
+        self.recurrent = recurrent
         self._program, self._number = program, number
 
     def select(
@@ -104,11 +108,16 @@ class LayerScript:
         value: Term,
         rivals: Sequence[Rival],
         within: Exact | None = None,
+        hard: bool = False,
     ) -> Field:
-        """The value at the key where Σ ⟨query, key⟩ is largest, up to noise."""
+        """The value at the key where Σ ⟨query, key⟩ is largest, up to noise.
+
+        A `hard` head returns it without noise, and where several keys are equally good, their mean.
+        """
         pairs = tuple((self._constants(query), self._constants(key)) for query, key in match)
         assert pairs, "a head that selects compares something"
-        return self._head(name, pairs, value, tuple(rivals), None if within is None else Fraction(within))
+        borne = None if within is None else Fraction(within)
+        return self._head(name, pairs, value, tuple(rivals), borne, hard=hard)
 
     def average(self, name: str, value: Term) -> Field:
         """The mean of a value over all positions that are seen."""
@@ -121,7 +130,10 @@ class LayerScript:
         value: Term,
         rivals: tuple[Rival, ...],
         within: Fraction | None,
+        *,
+        hard: bool = False,
     ) -> Field:
+        assert not self.recurrent, "a recurrent layer has no heads"
         form = self._constants(value)
         bounds = form.bounds()
         result = Field(
@@ -131,10 +143,47 @@ class LayerScript:
             high=max(high for _, high in bounds),
             note=f"attended {form}",
             since=self._number,
-            noisy=bool(pairs),
+            noisy=bool(pairs) and not hard,
         )
-        self.heads.append(HeadOperation(result=result, match=pairs, value=form, rivals=rivals, within=within))
+        self.heads.append(
+            HeadOperation(result=result, match=pairs, value=form, rivals=rivals, within=within, hard=hard)
+        )
         return result
+
+    def window(self, name: str, term: Term, *, length: int) -> list[Linear]:
+        """What the tokens before this one had there: one token back, two, … `length`; 0 before the first."""
+        form = self._constants(term)
+        bounds = form.bounds()
+        low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+        made = self._numbers(name, min(Fraction(0), low), max(Fraction(0), high))
+        field = self._remember(recurrences.window(made, form, length=length))
+        return [field[back * form.out : (back + 1) * form.out] for back in range(length)]
+
+    def running_sum(self, name: str, term: Term, *, low: Exact, high: Exact) -> Field:
+        """The sum over all tokens up to this one, which lies within [low, high]."""
+        made = self._numbers(name, Fraction(low), Fraction(high))
+        return self._remember(recurrences.running_sum(made, self._constants(term)))
+
+    def linear(
+        self,
+        name: str,
+        *,
+        transition: Sequence[Sequence[Exact]],
+        feed: Term,
+        output: Sequence[Sequence[Exact]],
+        low: Exact,
+        high: Exact,
+    ) -> Field:
+        """Any linear recurrence: state ← transition·state + feed; the result is output·state."""
+        made = self._numbers(name, Fraction(low), Fraction(high))
+        return self._remember(
+            recurrences.linear(made, self._constants(feed), transition=transition, output=output)
+        )
+
+    def _remember(self, memory: Memory) -> Field:
+        assert self.recurrent, "memories belong to recurrent layers"
+        self.memories.append(memory)
+        return memory.result
 
     def step(self, name: str, term: Term, *, off: Exact, on: Exact) -> Field:
         """0 up to `off`, 1 from `on` on."""
@@ -228,14 +277,50 @@ class LayerScript:
 class Program:
     """Fields of the input, layers, and the answer."""
 
-    def __init__(self, task: Task, *, causal: bool = False) -> None:
-        """For inputs of this task."""
-        self.task, self.causal = task, causal
+    def __init__(
+        self,
+        task: Task,
+        *,
+        causal: bool = False,
+        gated: bool = False,
+        vocabulary: Vocabulary | None = None,
+        longest: int | None = None,
+    ) -> None:
+        """For inputs of this task, or for texts of another vocabulary that are made of them.
+
+        `gated` is W's form: every layer is x + A(x) + g(x + A(x)) with one gated hidden layer in g, so that
+        no gadget of a layer reads the result of another. `longest` is the longest text there may be.
+        """
+        self.task, self.causal, self.gated = task, causal, gated
+        self.longest = task.length if longest is None else longest
+        self._vocabulary = vocabulary
         self.sources: list[TokenSource | PlaceSource | FlagSource | RealSource] = []
         self.elements: list[dict[Field, tuple[Fraction, ...]]] = []
         self.layers: list[LayerScript] = []
         self.answer: Answer | None = None
         self._one: Field | None = None
+        self._words: Words | None = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words that its inputs are made of."""
+        if self._vocabulary is not None:
+            return self._vocabulary
+        assert isinstance(self.task, WordTask), "only words have a vocabulary"
+        return self.task.vocabulary
+
+    @property
+    def on_words(self) -> bool:
+        """Whether its inputs are words."""
+        return self._vocabulary is not None or isinstance(self.task, WordTask)
+
+    def words(self) -> Words:
+        """W's embedding of all words, the same at every call."""
+        if self._words is None:
+            self._words = Words(self.vocabulary)
+            for block, code, field in self._words.parts:
+                self.sources.append(TokenSource(field=field, block=block.name, code=code))
+        return self._words
 
     @property
     def one(self) -> Field:
@@ -247,8 +332,7 @@ class Program:
 
     def token(self, name: str, *, block: str, code: Code) -> Field:
         """What the tokens of a block say: their number in it, by its code; 0 at other tokens."""
-        assert isinstance(self.task, WordTask), "only words have blocks"
-        blocks = tuple(each.name for each in self.task.vocabulary.blocks)
+        blocks = tuple(each.name for each in self.vocabulary.blocks)
         if block not in blocks:
             raise unknown_name(f"block of tokens in {self.task.name}, for the field {name},", block, blocks)
         field = _coded(name, code, f"{type(code).__name__} of the {block} token")
@@ -294,10 +378,18 @@ class Program:
 
     @contextmanager
     def layer(self) -> Iterator[LayerScript]:
-        """The next layer."""
+        """The next layer, of attention."""
         script = LayerScript(self, len(self.layers) + 1)
         yield script
-        assert script.heads, "a layer has a head"
+        assert script.heads or self.gated, "a layer has a head"
+        self.layers.append(script)
+
+    @contextmanager
+    def recurrent_layer(self) -> Iterator[LayerScript]:
+        """The next layer, with a linear recurrence in the place of attention."""
+        assert self.gated, "recurrent layers have W's form"
+        script = LayerScript(self, len(self.layers) + 1, recurrent=True)
+        yield script
         self.layers.append(script)
 
     def answer_code(self, term: Term, *, code: Code) -> None:
@@ -305,6 +397,14 @@ class Program:
         form = as_linear(term)
         assert form.out == code.dim
         self.answer = Answer(form=form, code=code, scores=True)
+
+    def answer_words(self, *, numbers: Mapping[str, tuple[Term, Term]], words: Mapping[str, Term]) -> None:
+        """The next word: a number of a block where its flag is 1, or the word whose flag is 1.
+
+        A block's value must be 0 where its flag is. Exactly one flag is 1 where the answer matters.
+        """
+        known = self.words()
+        self.answer_code(known.emitted(numbers=numbers, words=words), code=known.code)
 
     def answer_scores(self, term: Term) -> None:
         """Class v scores coordinate v."""
@@ -324,7 +424,8 @@ class Program:
     def __str__(self) -> str:
         lines = [f"{source.field.name}: {source.field.note}" for source in self.sources]
         for number, layer in enumerate(self.layers, start=1):
-            lines += [f"layer {number}: {operation}" for operation in (*layer.heads, *layer.gadgets)]
+            written = (*layer.heads, *layer.memories, *layer.gadgets)
+            lines += [f"layer {number}: {operation}" for operation in written]
         return "\n".join(lines)
 
 

@@ -18,7 +18,7 @@ from separatrix.witnesses.language.forms import Field
 from separatrix.witnesses.language.operations import HeadOperation, Rival
 from separatrix.witnesses.language.program import Program
 
-__all__ = ["leak_borne", "least_scale", "scales_of"]
+__all__ = ["hard_scale", "leak_borne", "least_scale", "scales_of"]
 
 _RESERVE: Final = Fraction(31, 32)  # what rounding may take of the noise that is borne
 _GRAIN: Final = Fraction(1, 64)  # scales are multiples of it, so that they are short numbers
@@ -29,9 +29,10 @@ def scales_of(program: Program, system: NumberSystem) -> dict[Field, Fraction]:
     found = {}
     for layer in program.layers:
         for head in layer.heads:
-            if head.selects:
-                leak = leak_borne(program, head)
-                found[head.result] = least_scale(head.rivals, leak, system)
+            if head.hard:
+                found[head.result] = hard_scale(head.rivals, system)
+            elif head.selects:
+                found[head.result] = least_scale(head.rivals, leak_borne(program, head), system)
                 _check_range(program, head, found[head.result], system)
     return found
 
@@ -54,24 +55,36 @@ def leak_borne(program: Program, head: HeadOperation) -> Fraction:
 
 def least_scale(rivals: Sequence[Rival], leak: Fraction, system: NumberSystem) -> Fraction:
     """The least multiple of a small step at which the rivals' weight is at most `leak`."""
+    if isinstance(system, FixedPoint):
+        return hard_scale(rivals, system)
     gaps = [(float(rival.gap), math.log(rival.count)) for rival in rivals if rival.count]
     if not gaps:
         return Fraction(1)
     assert min(gap for gap, _ in gaps) > 0, "a rival must lie below the target"
-    grain = _GRAIN
-    if isinstance(system, FixedPoint):
-        half = 1 if isinstance(system, FixedDown) else 2
-        needed = (math.log(half / system.smallest) + 4 * float(system.smallest)) / min(g for g, _ in gaps)
-        grain = max(grain, system.smallest)
-    else:
-        limit = math.log(leak / (1 - leak))
-        low, high = 0.0, 1.0
-        while _log_mass(gaps, high) > limit:
-            high *= 2
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _log_mass(gaps, middle) > limit else (low, middle)
-        needed = high
+    limit = math.log(leak / (1 - leak))
+    low, high = 0.0, 1.0
+    while _log_mass(gaps, high) > limit:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _log_mass(gaps, middle) > limit else (low, middle)
+    return Fraction(math.floor(high / float(_GRAIN)) + 1) * _GRAIN
+
+
+def hard_scale(rivals: Sequence[Rival], system: NumberSystem) -> Fraction:
+    """The least multiple of a small step at which the exponential of every rival is rounded to 0.
+
+    In floats what underflows may leave a smallest number, which is lost in every sum with an ordinary one.
+    """
+    gaps = [float(rival.gap) for rival in rivals if rival.count]
+    if not gaps:
+        return Fraction(1)
+    assert min(gaps) > 0, "a rival must lie below the target"
+    half = 1 if isinstance(system, FixedDown) else 2
+    smallest = system.smallest
+    vanishing = math.log(half * smallest.denominator) - math.log(smallest.numerator) + 4 * float(smallest)
+    needed = vanishing / min(gaps)
+    grain = max(_GRAIN, smallest) if isinstance(system, FixedPoint) else Fraction(1)
     return Fraction(math.floor(needed / float(grain)) + 1) * grain
 
 
