@@ -78,6 +78,11 @@ class Vocabulary:
         """The blocks in order, without the padding."""
         return self._blocks if self.pad is None else self._blocks[:-1]
 
+    @property
+    def separator(self) -> str:
+        """What stands between words in text; nothing, where every word is one character."""
+        return self._separator
+
     def offset(self, block: str) -> int:
         """The token number of a block's first word."""
         return self._offsets[block]
