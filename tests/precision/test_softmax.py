@@ -242,3 +242,21 @@ def test_gpu_gives_the_same_numbers() -> None:
         quotient = system.divide(on_gpu, total)
         assert listed(system, quotient) == listed(system, system.divide(on_cpu, total.to("cpu")))
         assert torch.equal(system.argmax(on_gpu, 1).cpu(), system.argmax(on_cpu, 1))
+
+
+@pytest.mark.parametrize("system", [Float32(), Float64()], ids=str)
+def test_floats_divide_and_round_every_quotient_once(system: Float32 | Float64) -> None:
+    """Exps, their sum, quotients: to the last bit, also where exps vanish, and not by way of a reciprocal."""
+    generator = torch.Generator().manual_seed(1)
+    logits = -5 * torch.rand(4000, 3, generator=generator, dtype=torch.float64)
+    logits[:, 0], logits[:, 2] = 0, torch.linspace(-2000, 0, 4000)
+    encoded = system.encode(logits)
+    (tensor,) = system.parts_of(encoded)
+    exps = torch.exp(tensor)
+    (found,) = system.parts_of(system.softmax(encoded))
+    wanted = exps / exps.sum(-1, keepdim=True)
+    assert torch.equal(found, wanted)
+    assert not torch.equal(wanted, exps * (1 / exps.sum(-1, keepdim=True)))
+    vanished = tensor < (-104 if isinstance(system, Float32) else -746)
+    assert bool(vanished.any())
+    assert bool((exps[vanished] == 0).all())
