@@ -30,6 +30,8 @@ bench: env-dev
 	$(BIN)/python -m benchmarks.task_sampling
 	$(BIN)/python -m benchmarks.witnesses
 	$(BIN)/python -m benchmarks.certified
+	$(BIN)/python -m benchmarks.heads
+	$(BIN)/python -m benchmarks.thinking
 
 docs: env-dev
 	$(BIN)/python -m docs.generate

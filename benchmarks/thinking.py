@@ -57,6 +57,7 @@ TINY: Final[dict[str, Callable[[], Task]]] = {
     "counting": lambda: task("counting", n=6, alphabet=3),
 }
 SMALL_FAMILIES: Final = ("transformer", "hybrid", "linear-rnn+retrieval")
+THEOREMS: Final = ("W-4.1", "W-4.6", "W-4.7", "W-4.8", "W-5.2", "W-5.3", "W-5.4", "W-5.6", "W-5.7", "W-5.8")
 SIZES: Final = (16, 64, 128)
 STATE_SIZES: Final = (16, 64, 256, 1024)
 RANDOM: Final = 1000
@@ -240,7 +241,7 @@ def precision(arguments: argparse.Namespace) -> Iterator[Row]:
     """The least p at which each witness answers all of its hard inputs, and what goes wrong below it."""
     from benchmarks.least_bits import precision_rows
 
-    yield from precision_rows(arguments.sizes_of_precision)
+    yield from precision_rows(arguments.sizes_of_precision, arguments.theorems)
 
 
 SECTIONS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
@@ -264,6 +265,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--families", nargs="+", choices=list(FORMS), default=list(FORMS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--sizes-of-precision", nargs="+", type=int, default=[8, 16])
+    parser.add_argument("--theorems", nargs="+", choices=THEOREMS, default=list(THEOREMS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=DATA.parent)
     arguments = parser.parse_args(argv)
@@ -282,7 +284,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def mine(name: str, row: Row, arguments: argparse.Namespace) -> bool:
-    """Whether a row is measured anew: those of families that are not asked for stay."""
+    """Whether a row is measured anew: those of families and theorems that are not asked for stay."""
+    if name == "precision":
+        return row["theorem"] in arguments.theorems
     return name not in ("graphs", "speed") or row["family"] in arguments.families
 
 

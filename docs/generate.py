@@ -1,17 +1,20 @@
 """The pages that are read from the registries and from measured figures. `make docs` writes them.
 
-The tasks and the results are generated whole; the page of witnesses has its tables filled in.
+The tasks and the results are generated whole; the pages of witnesses and of models that think have their
+tables filled in.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import textwrap
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks import thinking_tables
 from benchmarks.witness_tables import (
     bits_series,
     bits_table,
@@ -33,6 +36,7 @@ from separatrix.witnesses import CATALOGUE, Choices
 __all__ = ["FIGURES", "PAGES"]
 
 _HERE = Path(__file__).parent
+_HEADS = _HERE.parent / "benchmarks" / "results" / "heads.json"
 _WIDTH = 110
 _SHOWN_SIZE = 8
 _MOST_LINES = 12
@@ -93,7 +97,24 @@ def witnesses_page() -> str:
         "precision": precision_table(data),
         "peers": peer_table(data),
     }
-    text = (_HERE / "witnesses.md").read_text()
+    return _with_tables("witnesses.md", tables)
+
+
+def thinking_page() -> str:
+    """The page as it stands, with its tables made anew."""
+    data = thinking_tables.read_data()
+    measured = {
+        "graphs": thinking_tables.graphs_table(data),
+        "small": thinking_tables.small_table(data),
+        "state": thinking_tables.state_table(data),
+        "precision": thinking_tables.precision_table(data),
+        "speed": thinking_tables.speed_table(data),
+    }
+    return _with_tables("thinking.md", {"heads": _heads(), "sizes": _sizes(), **measured})
+
+
+def _with_tables(page: str, tables: Mapping[str, str]) -> str:
+    text = (_HERE / page).read_text()
     for name, table in tables.items():
         text = _filled_in(text, name, table)
     return text
@@ -117,6 +138,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "tasks.md": tasks_page,
     "results.md": results_page,
     "witnesses.md": witnesses_page,
+    "thinking.md": thinking_page,
 }
 FIGURES: Mapping[str, Callable[[Path], None]] = {"witnesses-bits.svg": witnesses_figure}
 
@@ -131,6 +153,39 @@ def _catalogue() -> str:
         size = witness.size
         shown = f"`{_chosen(witness.task)}`" + (f": {entry.variant}" if entry.variant else "")
         counts = (size.width, size.layers, size.heads, size.parameters, size.parameter_bits)
+        cells = (entry.theorem, shown, entry.family, *(f"{count:,}" for count in counts))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _heads() -> str:
+    """The least p of each of W's heads, by the length of the text; what was not measured is left open."""
+    rows = json.loads(_HEADS.read_text())["rows"]
+    least = {(row["head"], row["n"]): row["p"] for row in rows}
+    sizes = sorted({row["n"] for row in rows})
+    lines = [
+        "| head | " + " | ".join(f"n = {n:,}" for n in sizes) + " |",
+        "|---|" + "---:|" * len(sizes),
+    ]
+    for head in dict.fromkeys(row["head"] for row in rows):
+        lines.append(f"| {head} | " + " | ".join(str(least.get((head, n), "")) for n in sizes) + " |")
+    return "\n".join(lines)
+
+
+def _sizes() -> str:
+    """Sizes of W's constructions, and how many numbers they carry or keep."""
+    lines = [
+        "| theorem | task | family | layers | heads | width | parameters | state | cache |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for entry in CATALOGUE:
+        if not entry.theorem.startswith("W-"):
+            continue
+        size = entry.builder()(task_for(entry, _SHOWN_SIZE), Choices()).size
+        shown = f"{entry.task}, {entry.variant}" if entry.variant else entry.task
+        carried = sum(part.fixed_bits for part in size.state) // size.precision_bits
+        kept = sum(part.bits_per_position for part in size.state) // size.precision_bits
+        counts = (size.layers, size.heads, size.width, size.parameters, carried, kept)
         cells = (entry.theorem, shown, entry.family, *(f"{count:,}" for count in counts))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

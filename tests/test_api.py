@@ -17,6 +17,7 @@ import separatrix
 from separatrix.evidence import Certificate
 from separatrix.tasks import Batch, Task
 from separatrix.witnesses import Witness
+from separatrix.witnesses.solving import Solution
 
 SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 
@@ -35,6 +36,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
         "save": lambda: separatrix.save(built, tmp_path / "again"),
+        "solve": lambda: separatrix.solve(built.task, "s1 s0 @2"),
         "task": lambda: separatrix.task("index-lookup", n=4),
         "witness_for": lambda: built,
     }
@@ -43,6 +45,8 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     assert isinstance(results["task"], Task)
     assert isinstance(results["sample"], Batch)
     assert isinstance(results["load"], Witness)
+    assert isinstance(results["solve"], Solution)
+    assert results["solve"].text == "s0"
     assert isinstance(results["certify"], Certificate)
     assert results["certify"].verdict == "proved"
     assert str(results["make_atlas"]).lower().startswith("<!doctype html>")

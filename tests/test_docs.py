@@ -24,6 +24,7 @@ WRITTEN = (
     "docs/randomness.md",
     "docs/witnesses.md",
     "docs/certificates.md",
+    "docs/thinking.md",
 )
 RUN_CONFORMANCE = """
 for value in [value for value in list(globals().values()) if isinstance(value, type)]:
@@ -40,7 +41,8 @@ for value in [value for value in list(globals().values()) if isinstance(value, t
 
 
 def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return [text for named, text in found if named == language]
 
 
 @pytest.mark.parametrize("page", WRITTEN)
@@ -55,7 +57,8 @@ def test_python_blocks_run(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("README.md", 8), ("docs/witnesses.md", 3), ("docs/certificates.md", 2)]
+    ("page", "count"),
+    [("README.md", 10), ("docs/witnesses.md", 3), ("docs/certificates.md", 2), ("docs/thinking.md", 2)],
 )
 def test_commands_run(page: str, count: int, tmp_path: Path) -> None:
     """In their order, in one folder."""
@@ -94,6 +97,21 @@ def test_commands_of_the_task_page_print_what_it_shows(capsys: pytest.CaptureFix
         assert " ".join(printed).endswith(" ".join(expected[:-1] if expected[-1] == "…" else expected)), (
             command
         )
+
+
+@pytest.mark.parametrize(("page", "count"), [("README.md", 1), ("docs/thinking.md", 4)])
+def test_commands_print_what_is_shown(page: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Word for word, but for where lines break and for what a line of `…` leaves out."""
+    shown = [block for block in blocks(page, "text") if block.startswith("$ separatrix ")]
+    assert len(shown) == count
+    for block in shown:
+        command, _, output = block.partition("\n")
+        assert main(shlex.split(command)[2:]) == 0, command
+        printed = " ".join(capsys.readouterr().out.split())
+        first, *others = [" ".join(part.split()) for part in re.split(r"^ *…$", output, flags=re.MULTILINE)]
+        assert printed.startswith(first), command
+        assert len(others) <= 1
+        assert printed.endswith(others[0] if others else first), command
 
 
 def modules() -> list[str]:

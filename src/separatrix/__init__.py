@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from separatrix.tasks import TASKS, Batch, task
     from separatrix.witnesses import witness_for
     from separatrix.witnesses.files import load, save
+    from separatrix.witnesses.solving import solve
 
 __all__ = [
     "TASKS",
@@ -34,6 +35,7 @@ __all__ = [
     "make_atlas",
     "sample",
     "save",
+    "solve",
     "task",
     "witness_for",
 ]
@@ -46,6 +48,7 @@ _HOMES = {
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
     "save": "separatrix.witnesses.files",
+    "solve": "separatrix.witnesses.solving",
     "task": "separatrix.tasks",
     "witness_for": "separatrix.witnesses",
 }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from separatrix.cli import main
 
-COMMANDS = ("tasks", "sample", "describe", "witness", "certify", "frontier", "atlas")
+COMMANDS = ("tasks", "sample", "describe", "witness", "certify", "frontier", "solve", "turing", "atlas")
 
 
 class Ran(NamedTuple):

@@ -72,6 +72,8 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
         "witness": ("index-lookup", "--n", "3", "--alphabet", "2", "--out", str(tmp_path / "w")),
         "certify": (str(tmp_path / "w"),),
         "frontier": ("index-lookup", "--n", "3", "--alphabet", "2", "--plot", str(tmp_path / "w.svg")),
+        "solve": ("index-lookup", "--input", "s1 s0 @2"),
+        "turing": ("busy-beaver-2",),
         "atlas": ("--out", str(tmp_path)),
     }
     assert tuple(lines) == COMMANDS

@@ -22,7 +22,14 @@ from tests.cli.running import COMMANDS, Ran, process, run
     [
         *([], ["--help"], ["--version"], ["sampl"], ["--nonsense"], ["sample", "--help"], ["sample"]),
         *(["witness", "--help"], ["witness"], ["certify", "--help"], ["certify"]),
-        *(["frontier", "--help"], ["frontier"]),
+        *(
+            ["frontier", "--help"],
+            ["frontier"],
+            ["solve", "--help"],
+            ["solve"],
+            ["turing", "--help"],
+            ["turing"],
+        ),
     ],
 )
 def test_torch_waits_until_a_command_needs_it(argv: list[str]) -> None:

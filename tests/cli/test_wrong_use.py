@@ -95,8 +95,9 @@ def test_our_own_mistakes_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 OPTIONS = "--n --n=4 --count --seed --json --no-json --out --help --version --lengths --form -- -n -h - ="
-OPTIONS += " --family --variant --addresses --arithmetic"
+OPTIONS += " --family --variant --addresses --arithmetic --input --file --show --tape --steps --cells"
 VALUES = "0 1 2 4 7 8 -1 3.5 nan inf 1e9 0x10 999999999999999999999999 true none full cot varied"
+VALUES += " linear-rnn+retrieval hybrid busy-beaver-2 s1 @1 () 1~2"
 VALUES += " transformer-1 rnn binary one-hot float32 down:4,2 nearest:9 ."
 WORDS = st.one_of(
     st.sampled_from(["", *COMMANDS, *TASKS.names(), *OPTIONS.split(), *VALUES.split()]),

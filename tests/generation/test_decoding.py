@@ -129,11 +129,15 @@ def test_tokens_outside_the_vocabulary_and_scores_that_are_no_numbers_are_invali
         ((), "invalid"),
         ((1, 3), "limit"),
     ]
-    strange = replace(
-        reciting("1 2"), size_of_vocabulary=SEARCHING.size + 1, following=lambda _: SEARCHING.size
-    )
-    (run,) = generate(strange, [prompt(0)], told())
-    assert (run.written, run.outcome, run.answer) == ((), "invalid", None)
+    assert SEARCHING.pad is not None
+    for outside in (SEARCHING.pad, SEARCHING.size):
+        strange = replace(
+            reciting("1 2"),
+            size_of_vocabulary=SEARCHING.size + 1,
+            following=lambda _, outside=outside: outside,  # type: ignore[misc]
+        )
+        (run,) = generate(strange, [prompt(0)], told())
+        assert (run.written, run.outcome, run.answer) == ((), "invalid", None)
 
 
 def test_progress_is_told() -> None:
@@ -149,10 +153,12 @@ def test_progress_is_told() -> None:
 def test_what_cannot_be_asked() -> None:
     with pytest.raises(InvalidInput, match="at least one token; prompt 2 has none"):
         generate(reciting(), [[1], []], told())
-    with pytest.raises(
-        InvalidInput, match=f"run from 0 to {SEARCHING.size - 1}; got {SEARCHING.size} in prompt 1"
-    ):
-        generate(reciting(), [[SEARCHING.size]], told())
+    assert SEARCHING.pad is not None
+    for strange in (SEARCHING.pad, SEARCHING.size):
+        with pytest.raises(
+            InvalidInput, match=f"run from 0 to {SEARCHING.pad - 1}; got {strange} in prompt 1"
+        ):
+            generate(reciting(), [[strange]], told())
     with pytest.raises(InvalidInput, match="got -1 in prompt 1"):
         greedy(reciting(), [[-1]], [], 3)
     with pytest.raises(InvalidInput, match="at least 0 and a batch at least 1; got -1 and 64"):

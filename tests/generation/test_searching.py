@@ -169,6 +169,30 @@ def test_a_search_apart_whose_process_died_is_cut_off_and_the_next_is_not() -> N
     assert search("(b)", "ab", ALWAYS_APART) == Found("b")
 
 
+def test_a_process_that_greets_too_late_is_not_read_as_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    matching._GUARDED.close()
+    monkeypatch.setattr(matching, "_START", 0.0)
+    assert search("(b)", "ab" * 99, ALWAYS_APART) is TIMEOUT
+    monkeypatch.undo()
+    assert search("(b)", "ab" * 99, ALWAYS_APART) == Found("b")
+
+
+def test_what_a_pattern_costs_is_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.75, 0.0, 1.5])
+    allowed: list[float] = []
+
+    def match_within(self: matching.Ready, text: bytes, seconds: float) -> None:
+        allowed.append(seconds)
+        raise matching.NotFinished
+
+    monkeypatch.setattr("separatrix.generation.searching.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr(matching.Ready, "match_within", match_within)
+    limits = SearchLimits(work=0, seconds=1.0)
+    assert search("(b)", "ab", limits) is TIMEOUT
+    assert search("(b)", "ab", limits) is TIMEOUT
+    assert allowed == [0.25]
+
+
 def test_text_may_come_as_bytes() -> None:
     assert search_bytes("(é+)", "aéé".encode()) == Found("éé")
     assert search_bytes("(.)b", b"\xffb") == FAILED

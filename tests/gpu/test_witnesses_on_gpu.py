@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from benchmarks.witness_tasks import example_for
+from torch import Tensor
 
+from separatrix.generation.decoding import generate
+from separatrix.generation.scripts import Script, answers_of
+from separatrix.models import CausalModel
+from separatrix.models.explicit import ExplicitModel
 from separatrix.precision import FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks import Vectors, task
 from separatrix.witnesses import CATALOGUE, Choices, Entry, witness_for
@@ -31,6 +36,9 @@ def test_answers_are_right_and_those_of_the_cpu(entry: Entry, system: NumberSyst
         model = entry.builder()(about, Choices(system=system)).model
     batch = about.sample(2, seed=5)
     labels = about.solve(batch.inputs)
+    if built.script is not None:
+        writes_on_the_device_what_it_writes_on_the_host(model, built.script, batch.inputs, labels.answer)
+        return
     host, device = model.answers(batch.inputs), model.answers(batch.inputs.cuda()).cpu()
     space = about.target_space
     if isinstance(space, Vectors):
@@ -39,6 +47,21 @@ def test_answers_are_right_and_those_of_the_cpu(entry: Entry, system: NumberSyst
     else:
         assert torch.equal(device[labels.mask], labels.targets[labels.mask])
         assert torch.equal(device[labels.mask], host[labels.mask])
+
+
+def writes_on_the_device_what_it_writes_on_the_host(
+    model: ExplicitModel, script: Script, rows: Tensor, answers: Tensor
+) -> None:
+    """Word by word; where it searches, what it makes of the prompt, for that needs no search engine."""
+    assert isinstance(model, CausalModel)
+    prompts = [script.prompt(row) for row in rows]
+    if script.searches:
+        read = torch.tensor([prompts[0]])
+        assert torch.equal(model.forward(read.cuda()).argmax(-1).cpu(), model.forward(read).argmax(-1))
+        return
+    host, device = (generate(model, prompts, script, device=where) for where in ("cpu", "cuda"))
+    assert device == host
+    assert answers_of(device, script) == answers.tolist()
 
 
 @NEEDS

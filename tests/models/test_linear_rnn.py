@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.models.explicit import running
 from separatrix.models.explicit.codes import BlockCode, OneHot, Parabola
+from separatrix.models.explicit.inputs import TokenInputs
 from separatrix.models.explicit.linear import Affine, FeedForward
 from separatrix.models.explicit.linear_rnn import Hybrid, LayeredRNN, LinearRNN, layered_rnn_from
 from separatrix.models.explicit.reading import model_from
@@ -163,6 +165,38 @@ def test_a_naive_transformer_is_stepped_alike(monkeypatch: pytest.MonkeyPatch) -
         output, state = model.step(torch.tensor([token]), state)
         found.append(output[0])
     torch.testing.assert_close(torch.stack(found), naive(model, tokens), rtol=1e-9, atol=1e-9)
+
+
+def test_a_large_state_is_more_work() -> None:
+    def work(state: int) -> int:
+        return LinearRNN(inputs=inputs(), recurrent=(recurrent(1, state=state),), readout=READOUT).work(10)
+
+    assert work(4) == 10
+    assert work(1024) >= 10 * 1024**2 // 2**14
+
+
+def test_large_tables_of_tokens_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = torch.tensor([[1, 2, 3, 0]])
+    tabled = linear().forward(tokens)
+    looked_up: list[Tensor] = []
+    of_tokens = TokenInputs.of_tokens
+
+    def seen(self: TokenInputs, *given: Tensor) -> Tensor:
+        looked_up.append(given[0])
+        return of_tokens(self, *given)
+
+    monkeypatch.setattr(TokenInputs, "of_tokens", seen)
+    torch.testing.assert_close(linear().forward(tokens), tabled)
+    assert not looked_up
+    monkeypatch.setattr(running, "_MOST_TABLED", WIDTH)
+    torch.testing.assert_close(linear().forward(tokens), tabled)
+    assert looked_up
+
+
+def test_a_parabola_ends_where_its_squares_are_exact() -> None:
+    assert Parabola(count=1 << 25, first=1 << 25).last == (1 << 26) - 1
+    with pytest.raises(InvalidInput, match="needs last between 0 and 67108864; got 134217727"):
+        Parabola(count=1 << 26, first=1 << 26)
 
 
 def test_a_parabola_is_largest_where_it_is_asked_to_be() -> None:

@@ -15,6 +15,7 @@ from separatrix.evidence.certificates import Verdict
 from separatrix.evidence.specs import require_sha256
 from separatrix.records import JsonObject, Reader, Record, parse_json
 from separatrix.theorems import Artefact
+from separatrix.witnesses.witness import shown_by
 
 __all__ = ["RECORD", "Certified", "certified"]
 
@@ -49,13 +50,7 @@ class Certified(Record):
     @property
     def artefact(self) -> Artefact:
         """The key of what it shows."""
-        return Artefact(
-            theorem=self.theorem,
-            kind="witness",
-            task=self.task.name,
-            family=self.family,
-            variant=self.variant,
-        )
+        return shown_by(self.theorem, self.task.name, self.family, self.variant)
 
     @property
     def line(self) -> str:

@@ -18,7 +18,7 @@ from separatrix.certificates.covered import inputs_of
 from separatrix.certificates.enclosures import Unbounded, rounding_of
 from separatrix.certificates.exhaustive import few_inputs, first_wrong, work_of, wrong_rows
 from separatrix.certificates.proofs import PROOFS, proof_for
-from separatrix.certificates.refusals import NotProved
+from separatrix.certificates.refusals import NotProved, NotRun
 from separatrix.certificates.suspects import suspects
 from separatrix.errors import InvalidInput
 from separatrix.evidence import Certificate, Claim, Counterexample, Interval
@@ -40,6 +40,7 @@ _CHECKER: Final = f"separatrix {__version__}"
 _RANDOM_TRIED: Final = 256
 _WORK_IN_FLOATS: Final = 1 << 26
 _WORK_IN_FIXED_POINT: Final = 1 << 22
+_CUT_OFF: Final = "A search was cut off, so that not every input was run to its end."
 
 
 @final
@@ -79,22 +80,25 @@ def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | 
 
     First the proof that belongs to its theorem, on the tensors, with the rounding of its arithmetic inside;
     where that does not go through, every input if there are few; else a search for one it fails on. What is
-    neither proven nor refuted is unknown, and the certificate says how far the proof came.
+    neither proven nor refuted is unknown, and the certificate says how far the proof came. So is what could
+    not be run because a search was cut off.
     """
     started = time.monotonic()
     about = _about(subject, task)
-    outcome = _proof(about)
-    reason = outcome.note
-    if not outcome.settled:
-        outcome = _all_inputs(about)
-    if not outcome.settled:
-        outcome = _search(about, reason)
-    return _certificate(about, outcome, time.monotonic() - started)
+    try:
+        return _certificate(about, _outcome(about), started)
+    except NotRun:
+        return _certificate(about, _Outcome(note=_CUT_OFF), started)
 
 
 def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None) -> _About:
     match subject:
         case Witness():
+            if subject.script is not None and task is not None and spec_of(task) != spec_of(subject.task):
+                raise InvalidInput(
+                    f"A witness that writes is certified for its own task, {spec_of(subject.task)}; "
+                    f"got {spec_of(task)}. Build one for that."
+                )
             keys: tuple[tuple[str, str], ...] = ((subject.theorem, subject.variant),)
             return _About(
                 subject.model, task or subject.task, keys, subject.claims, subject.theorem, subject.script
@@ -113,8 +117,23 @@ def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | N
     )
 
 
+def _outcome(about: _About) -> _Outcome:
+    outcome = _proof(about)
+    reason = outcome.note
+    if not outcome.settled:
+        outcome = _all_inputs(about)
+    if not outcome.settled:
+        outcome = _search(about, reason)
+    return outcome
+
+
 def _proof(about: _About) -> _Outcome:
-    """The first proof that goes through; else what stood in the way of the first."""
+    """The first proof that goes through; else what stood in the way of the first.
+
+    All of them are about what a model answers at once, so none speaks of one that writes.
+    """
+    if about.script is not None:
+        return _Outcome(note="There is no general proof for a model that writes before it answers.")
     first: _Outcome | None = None
     for theorem, variant in about.keys:
         outcome = _attempt(about.model, about.task, theorem, variant)
@@ -173,7 +192,7 @@ def _search(about: _About, reason: str) -> _Outcome:
     """
     fixed = isinstance(about.model.arithmetic, FixedPoint)
     room = _WORK_IN_FIXED_POINT if fixed else _WORK_IN_FLOATS
-    count = min(_RANDOM_TRIED, room // work_of(about.model, about.task, about.script))
+    count = min(_RANDOM_TRIED, room // max(1, work_of(about.model, about.task, about.script)))
     likely = _likely(about.task, count)
     wrong = first_wrong(about.model, about.task, likely, about.script) if count else None
     return _Outcome(wrong=wrong, note=reason)
@@ -187,7 +206,7 @@ def _likely(task: Task, count: int) -> Iterator[Shaped[Tensor, "batch pos *width
     yield task.sample(count, seed=1).inputs
 
 
-def _certificate(about: _About, outcome: _Outcome, seconds: float) -> Certificate:
+def _certificate(about: _About, outcome: _Outcome, started: float) -> Certificate:
     digest = weights_sha256(about.model)
     found = None
     if outcome.wrong is not None:
@@ -203,7 +222,7 @@ def _certificate(about: _About, outcome: _Outcome, seconds: float) -> Certificat
         assumptions=outcome.assumptions,
         counterexample=found,
         reason="" if outcome.claims else outcome.note,
-        seconds=round(seconds, 3),
+        seconds=round(time.monotonic() - started, 3),
         checker=_CHECKER,
     )
 
@@ -242,7 +261,10 @@ def replay(witness: Witness, found: Counterexample) -> bool:
     space = witness.task.input_space
     row = row.float() if isinstance(space, Reals) else row.long()
     witness.task.check(row)
-    return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0), witness.script))
+    try:
+        return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0), witness.script))
+    except NotRun as refusal:
+        raise InvalidInput(f"{_CUT_OFF} Try again on a machine that is less busy.") from refusal
 
 
 def _json(values: Tensor) -> JsonValue:

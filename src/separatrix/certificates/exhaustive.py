@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
+from separatrix.certificates.refusals import NotRun
 from separatrix.generation.scripts import Script
 from separatrix.models.explicit import ExplicitModel
 from separatrix.tasks import Task, Vectors
-from separatrix.witnesses.solving import written_answers
+from separatrix.witnesses.solving import CUT_OFF, written_answers
 
 __all__ = ["MOST_INPUTS", "few_inputs", "first_wrong", "work_of", "wrong_rows"]
 
@@ -38,10 +39,18 @@ def few_inputs(model: ExplicitModel, task: Task, script: Script | None = None) -
 def wrong_rows(
     model: ExplicitModel, task: Task, rows: Shaped[Tensor, "batch pos *width"], script: Script | None = None
 ) -> Bool[Tensor, "batch"]:
-    """Which inputs the model answers wrongly at some position that has an answer, or does not answer."""
+    """Which inputs the model answers wrongly at some position that has an answer, or does not answer.
+
+    Where a search was cut off it is not known, and if no other input is wrong, that is `NotRun`.
+    """
     labels = task.solve(rows)
     if script is not None:
-        return written_answers(model, script, rows) != labels.answer
+        written = written_answers(model, script, rows)
+        cut_off = written == CUT_OFF
+        failed: Bool[Tensor, "batch"] = (written != labels.answer) & ~cut_off
+        if bool(cut_off.any()) and not bool(failed.any()):
+            raise NotRun
+        return failed
     found = model.answers(rows)
     space = task.target_space
     if isinstance(space, Vectors):
@@ -59,11 +68,18 @@ def first_wrong(
     batches: Iterable[Shaped[Tensor, "batch pos *width"]],
     script: Script | None = None,
 ) -> Shaped[Tensor, "pos *width"] | None:
-    """The first input that is answered wrongly; None if all are right."""
-    step = max(1, _WORK_AT_ONCE // work_of(model, task, script))
+    """The first input that is answered wrongly; None if all are right, `NotRun` if some were cut off."""
+    step = max(1, _WORK_AT_ONCE // max(1, work_of(model, task, script)))
+    unfinished: NotRun | None = None
     for rows in batches:
         for part in torch.split(rows, step):
-            wrong = wrong_rows(model, task, part, script)
+            try:
+                wrong = wrong_rows(model, task, part, script)
+            except NotRun as refusal:
+                unfinished = refusal
+                continue
             if bool(wrong.any()):
                 return part[int(wrong.int().argmax())]
+    if unfinished is not None:
+        raise unfinished
     return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["NotProved"]
+__all__ = ["NotProved", "NotRun"]
 
 
 class NotProved(Exception):
@@ -20,3 +20,7 @@ class NotProved(Exception):
         """Because of this."""
         super().__init__(reason)
         self.suspects = tuple(suspects)
+
+
+class NotRun(Exception):
+    """Some input was not run to its end, because a search was cut off: it is neither right nor wrong."""

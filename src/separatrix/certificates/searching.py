@@ -13,7 +13,7 @@ from typing import Final, final
 from separatrix.certificates.enclosures import Unbounded, rounding_of
 from separatrix.certificates.exhaustive import few_inputs, first_wrong
 from separatrix.certificates.proofs import proof_for
-from separatrix.certificates.refusals import NotProved
+from separatrix.certificates.refusals import NotProved, NotRun
 from separatrix.errors import InvalidInput
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks import Task
@@ -109,14 +109,22 @@ def construction_for(task: Task, family: str | None = None, variant: str | None 
 def is_proved(witness: Witness) -> bool:
     """Whether the proof of its theorem goes through, or, where there is none, all of few inputs are right."""
     task = witness.task
-    prove = proof_for(witness.theorem, task.name, witness.variant)
+    prove = None if witness.script else proof_for(witness.theorem, task.name, witness.variant)
     if prove is None:
-        return few_inputs(witness.model, task) and first_wrong(witness.model, task, task.enumerate()) is None
+        return _all_right(witness)
     try:
         claims = prove(witness.model, task, rounding_of(witness.arithmetic))
     except (NotProved, Unbounded):
         return False
     return all(claim.verdict == "proved" for claim in claims)
+
+
+def _all_right(witness: Witness) -> bool:
+    model, task, script = witness.model, witness.task, witness.script
+    try:
+        return few_inputs(model, task, script) and first_wrong(model, task, task.enumerate(), script) is None
+    except NotRun:
+        return False
 
 
 def first_proved(

@@ -23,13 +23,25 @@ from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
+from separatrix.cli.solving import solve
 from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
+from separatrix.cli.turing import turing
 from separatrix.cli.witnessing import witness
 from separatrix.errors import InvalidInput, SeparatrixError
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("tasks", "sample", "describe", "witness", "certify", "frontier", "atlas")
+_COMMANDS: Final = (
+    "tasks",
+    "sample",
+    "describe",
+    "witness",
+    "certify",
+    "frontier",
+    "solve",
+    "turing",
+    "atlas",
+)
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
 _HELP: Final = frozenset({"--help", "-h"})
@@ -91,7 +103,7 @@ def _app(tokens: Sequence[str]) -> App:
     """The commands; those about a task have the flags of the task that the words name."""
     _refuse_values(tokens)
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
-    about_a_task = command in {"sample", "describe", "witness", "frontier"}
+    about_a_task = command in {"sample", "describe", "witness", "frontier", "solve"}
     task = named_task(words) if about_a_task else None
     if about_a_task and task is None and not _HELP.intersection(words):
         raise InvalidInput(f"{command} needs the name of a task; `separatrix tasks` lists them.")
@@ -115,6 +127,8 @@ def _app(tokens: Sequence[str]) -> App:
         ("witness", with_task_flags(witness, task), f"witness {named} --n N [OPTIONS]"),
         ("certify", certify, "certify PATH [--json]"),
         ("frontier", with_task_flags(frontier, task), f"frontier {named} --n N [OPTIONS]"),
+        ("solve", with_task_flags(solve, task, deferred=True), f"solve {named} --input TEXT [OPTIONS]"),
+        ("turing", turing, "turing MACHINE [OPTIONS]"),
         ("atlas", atlas, "atlas [OPTIONS]"),
     )
     for place, (name, function, usage) in enumerate(commands):

@@ -6,8 +6,8 @@ import dataclasses
 import inspect
 import re
 import typing
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter, Token
@@ -19,7 +19,7 @@ from separatrix.registry import unknown_name
 if TYPE_CHECKING:
     from separatrix.tasks import Task
 
-__all__ = ["AsJson", "Whole", "named_task", "with_task_flags"]
+__all__ = ["AsJson", "Wanted", "Whole", "named_task", "with_task_flags"]
 
 
 def _whole_number(_: type, tokens: Sequence[Token]) -> int:
@@ -52,25 +52,46 @@ def named_task(tokens: Sequence[str]) -> type[Task] | None:
     return None if name is None else separatrix.TASKS.get(name)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A task of which only some parameters were given; the rest depends on the input."""
+
+    kind: type[Task]
+    given: Mapping[str, Any]
+
+    def made(self, parameters: Mapping[str, Any]) -> Task:
+        """The task with these parameters."""
+        from separatrix.tasks.interface import make
+
+        return make(self.kind, parameters)
+
+
 def with_task_flags(
-    command: Callable[..., None], kind: type[Task] | None, *, size_optional: bool = False
-) -> Callable[..., None]:
+    command: Callable[..., int | None],
+    kind: type[Task] | None,
+    *,
+    size_optional: bool = False,
+    deferred: bool = False,
+) -> Callable[..., int | None]:
     """`command(task, *, …)` as a function of the task's name, its parameters and the command's own options.
 
     Without a task there is only `--n`, enough to print the command's help. With `size_optional`, a size
-    that is not given is one at which the task is shown. Where a parameter of the task has the name of an
+    that is not given is one at which the task is shown; `deferred`, the command gets what was given, as
+    `Wanted`, and makes the task itself. Where a parameter of the task has the name of an
     option, the word means the task's: match3's `--variant` says which task it is, and so which construction.
     """
     flags = [_generic_size()] if kind is None else _parameters(kind)
-    if size_optional:
+    if size_optional or deferred:
         flags = [_optional(flag) if flag.name == "n" else flag for flag in flags]
 
-    def run(task: str, /, **options: Any) -> None:
+    def run(task: str, /, **options: Any) -> int | None:
         if kind is None or task != kind.name:
             raise InvalidInput(f"Name the task right after {command.__name__}; got '{task}' later on.")
         given = {flag.name: options.pop(flag.name) for flag in flags if flag.name in options}
+        if deferred:
+            return command(Wanted(kind, given), **options)
         shown = size_optional and "n" not in given
-        command(_shown(kind, given) if shown else separatrix.task(task, **given), **options)
+        return command(_shown(kind, given) if shown else separatrix.task(task, **given), **options)
 
     # `Task` would cost an import of torch, and the task itself is no option.
     types = typing.get_type_hints(command, localns={"Task": object}, include_extras=True)

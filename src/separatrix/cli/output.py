@@ -126,7 +126,7 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
     ]
 
 
-def cut(lines: list[str]) -> list[str]:
+def cut(lines: list[str], *, most: int = _LINES_SHOWN) -> list[str]:
     """The first lines, and how many more there are: a long input says little to a reader."""
-    hidden = len(lines) - _LINES_SHOWN
-    return lines if hidden <= 1 else [*lines[:_LINES_SHOWN], f"… and {hidden} lines more (--json has all)"]
+    hidden = len(lines) - most
+    return lines if hidden <= 1 else [*lines[:most], f"… and {hidden:,} lines more (--json has all)"]

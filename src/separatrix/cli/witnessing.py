@@ -75,7 +75,9 @@ def witness(
     _print(built, certificate)
     if out is not None:
         what = "Replaced the witness there by" if replaced else "Wrote"
-        note(f"{what} a certified witness of {built.theorem}.")
+        assert certificate is not None
+        kind = "a certified witness" if certificate.verdict == "proved" else "an unproven witness"
+        note(f"{what} {kind} of {built.theorem}.")
         print(printable_line(str(out)))
 
 
@@ -84,11 +86,17 @@ def _built(
 ) -> Witness:
     from separatrix.precision import system_named
     from separatrix.witnesses import Choices, witness_for
+    from separatrix.witnesses.catalogue import fitted
 
     choices: dict[str, Any] = {} if addresses is None else {"addresses": addresses}
     if arithmetic is not None:
         choices["system"] = system_named(arithmetic)
-    return witness_for(task, family=family, variant=variant, choices=Choices(**choices))
+    return witness_for(
+        fitted(task, family=family, variant=variant),
+        family=family,
+        variant=variant,
+        choices=Choices(**choices),
+    )
 
 
 def _minimised(
@@ -109,8 +117,9 @@ def _minimised(
 
 
 def _kept(built: Witness, certificate: Certificate | None, out: Path) -> Certificate:
-    """Certify and write; weights that are not proven right are no witness and leave nothing behind."""
+    """Certify and write; weights that could be proven right and are not leave nothing behind."""
     from separatrix.certificates import certify
+    from separatrix.certificates.proofs import PROOFS
     from separatrix.witnesses.files import made_folder, save
 
     with made_folder(out):  # first: a place that cannot be written to is known before a long proof
@@ -118,7 +127,10 @@ def _kept(built: Witness, certificate: Certificate | None, out: Path) -> Certifi
             with note_if_long("Proving the weights right on every input; this may take minutes."):
                 certificate = certify(built)
         if certificate.verdict != "proved":
-            raise InvalidInput(f"Nothing was written: {_obstacle(certificate)}")
+            known = (built.theorem, built.task.name, built.variant) in PROOFS
+            if certificate.verdict == "refuted" or known:
+                raise InvalidInput(f"Nothing was written: {_obstacle(certificate)}")
+            note(f"Not proved for all inputs, only tried on some: {certificate.reason}")
         save(built, out, certificate)
     return certificate
 
@@ -156,7 +168,7 @@ def _facts(
         "parameters": size.parameters,
         "parameters_without_embeddings": size.parameters_without_embeddings,
         "parameter_bits": size.parameter_bits,
-        "state_bits": size.state_bits(built.task.length),
+        "state_bits": size.state_bits(built.positions),
         "weights_sha256": weights_sha256(built.model),
         "claims": [stated(claim) for claim in built.claims],
         "out": None if out is None else str(out),
@@ -175,7 +187,7 @@ def _print(built: Witness, certificate: Certificate | None) -> None:
         indent = "" if line.lstrip() == line else "  "
         print("\n".join([f"{indent}{first}", *(f"{indent}    {each}" for each in more)]))
     print()
-    for line in built.size.table(n=built.task.length).splitlines():
+    for line in built.size.table(n=built.positions).splitlines():
         print("\n".join(wrapped(line, console.width)))
     print()
     if certificate is None:

@@ -19,6 +19,7 @@ from separatrix.errors import InvalidInput
 from separatrix.generation.asking import Asking, Transcript
 from separatrix.generation.patterns import SearchLimits
 from separatrix.generation.runs import Outcome, Progress, Run, Search
+from separatrix.generation.scripts.base import Script
 from separatrix.generation.searching import require_engine
 from separatrix.models.interface import CausalModel
 from separatrix.tasks.vocabulary import Vocabulary
@@ -62,7 +63,10 @@ def generate(
 ) -> list[Run]:
     """A run for each prompt, in their order; `limit` lowers or raises the script's own."""
     vocabulary = rules.vocabulary
-    _check_prompts(prompts, vocabulary.size)
+    if isinstance(rules, Script):
+        _refuse_longer(prompts, rules)
+    size = vocabulary.size if vocabulary.pad is None else vocabulary.pad  # padding is last, and no word
+    _check_prompts(prompts, size)
     asking = None
     if rules.searches:
         require_engine()
@@ -72,7 +76,7 @@ def generate(
         prompts,
         answers=frozenset(rules.answers),
         limit=rules.limit if limit is None else limit,
-        size=vocabulary.size,
+        size=size,
         asking=asking,
         batch=batch,
         device=device,
@@ -112,6 +116,15 @@ def _check_prompts(prompts: Sequence[Sequence[int]], size: int | None) -> None:
         if strange is not None:
             most = "" if size is None else f" to {size - 1}"
             raise InvalidInput(f"Tokens of a prompt run from 0{most}; got {strange} in prompt {place + 1}.")
+
+
+def _refuse_longer(prompts: Sequence[Sequence[int]], script: Script) -> None:
+    place = max(range(len(prompts)), key=lambda each: len(prompts[each]), default=0)
+    if prompts and len(prompts[place]) > script.longest:
+        raise InvalidInput(
+            f"{script.task.name} with n={script.task.n} has texts of at most {script.longest:,} tokens; "
+            f"prompt {place + 1} has {len(prompts[place]):,}. Build the model for a larger n."
+        )
 
 
 def _room(model: CausalModel[Any], prompt: Sequence[int], place: int) -> int:

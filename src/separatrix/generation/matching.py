@@ -25,10 +25,11 @@ __all__ = ["NotFinished", "Ready", "Span", "ready"]
 
 Span = tuple[int, int]
 
-_KEPT: Final = 32
+_KEPT: Final = 8
 _ASKED: Final = struct.Struct("<IIQ?d")
 _FOUND: Final = struct.Struct("<bqq")
 _PATIENCE: Final = 4.0
+_START: Final = 30.0
 
 
 class NotFinished(Exception):
@@ -119,6 +120,8 @@ class _Guarded:
         """What `match` answers, or `NotFinished`."""
         with self._lock:
             process = self._running()
+            if process is None:
+                raise NotFinished
             header = _ASKED.pack(len(ready.pattern), len(text), ready.memory, ready.latin, seconds)
             try:
                 _send(process, header + ready.pattern + text)
@@ -136,7 +139,8 @@ class _Guarded:
         with self._lock:
             self._end()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        """The process, which has said that it is there; None if it did not."""
         if self._owner != os.getpid():
             # After a fork the process belongs to the parent, and its pipes must not be shared.
             self._process, self._owner = None, os.getpid()
@@ -146,7 +150,8 @@ class _Guarded:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
             )
-            _receive(self._process, 1, timeout=30.0)
+            if not _receive(self._process, 1, timeout=_START):
+                self._end()  # a greeting that comes late would be read as an answer
         return self._process
 
     def _end(self) -> None:
@@ -174,8 +179,9 @@ def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 def _receive(process: subprocess.Popen[bytes], size: int, *, timeout: float) -> bytes:
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], timeout)
-    return _exactly(process.stdout, size) if ready else b""
+    waiting = select.poll()  # `select` would refuse a process that has a thousand files open
+    waiting.register(process.stdout, select.POLLIN)
+    return _exactly(process.stdout, size) if waiting.poll(1000 * timeout) else b""
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

@@ -44,8 +44,8 @@ class SearchLimits:
 
     Time in RE2 grows with the pattern's program times the text, at most about 10 ns for each instruction and
     character. Up to `work` such pairs a search runs here; a larger one runs in a process of its own, which
-    ends after `seconds` of processor time. More memory would be no help: it lets RE2 build more of an
-    automaton before it gives up and simulates, and the two together take longer.
+    ends when `seconds` of processor time are spent. More memory would be no help: it lets RE2 build more of
+    an automaton before it gives up and simulates, and the two together take longer.
     """
 
     pattern: int = 2048
@@ -61,7 +61,7 @@ class SearchLimits:
     work: int = 50_000_000
     """Instructions times bytes up to which a search runs in this process."""
     seconds: float = 1.0
-    """Processor time of a search in a process of its own; one that needs more is TIMEOUT."""
+    """Processor time of a search that does not end here, its pattern's included; with more it is TIMEOUT."""
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ no group, or whose group took no part in the match is INVALID: neither may pass 
 from __future__ import annotations
 
 import importlib.util
+import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, final
@@ -77,6 +78,7 @@ def search_bytes(pattern: str, text: bytes, limits: SearchLimits | None = None) 
     """The same in a text that is UTF-8 already."""
     require_engine()
     limits = limits or SearchLimits()
+    started = time.thread_time()
     ready = _ready(expanded(pattern, limits), text, limits)
     if ready is not None and ready.program * len(text) > limits.work and _is_printable(text):
         ready = _ready(expanded(pattern, limits, printable=True), text, limits)
@@ -85,8 +87,11 @@ def search_bytes(pattern: str, text: bytes, limits: SearchLimits | None = None) 
     if len(text) > limits.text:
         return TIMEOUT
     try:
-        guarded = ready.program * len(text) > limits.work
-        return _read(text, ready.match_within(text, limits.seconds) if guarded else ready.match(text))
+        if ready.program * len(text) <= limits.work:
+            return _read(text, ready.match(text))
+        # What the pattern has cost so far is part of it.
+        left = limits.seconds - (time.thread_time() - started)
+        return _read(text, ready.match_within(text, left)) if left > 0 else TIMEOUT
     except matching.NotFinished:
         return TIMEOUT
 

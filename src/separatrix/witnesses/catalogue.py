@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.registry import unknown_name
 from separatrix.tasks import Task
+from separatrix.tasks.interface import ChainTask
 from separatrix.theorems import Artefact, families_within
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.witness import Witness, shown_by
@@ -184,13 +186,6 @@ CATALOGUE: Final = (
         theorem="UP-RNN", task="equality", family="rnn", home="recurrent:stored_input", takes={"alice": None}
     ),
     Entry(
-        theorem="W-4.1",
-        task="turing",
-        family="linear-rnn-cot",
-        home="turing.tape:turing_tape",
-        takes={"form": "cot"},
-    ),
-    Entry(
         theorem="W-4.6",
         task="index-lookup",
         family="transformer",
@@ -281,6 +276,13 @@ CATALOGUE: Final = (
         home="turing.hybrid:turing_hybrid",
         takes={"form": "cot"},
     ),
+    Entry(
+        theorem="W-4.1",
+        task="turing",
+        family="linear-rnn-cot",
+        home="turing.tape:turing_tape",
+        takes={"form": "cot"},
+    ),
 )
 
 
@@ -300,6 +302,17 @@ def entries_for(task: str, family: str | None = None, variant: str | None = None
         and (name is None or entry.family == name)
         and (variant is None or entry.variant == variant)
     )
+
+
+def fitted(task: Task, *, family: str | None = None, variant: str | None = None) -> Task:
+    """The task as the first construction writes it, where no more than the form of a chain is in the way.
+
+    The question stays the same: IsTree with a tour is still IsTree.
+    """
+    known = entries_for(task.name, family, variant)
+    if not known or not isinstance(task, ChainTask) or any(entry.serves(task) for entry in known):
+        return task
+    return dataclasses.replace(task, **dict[str, Any](known[0].takes))
 
 
 def witness_for(

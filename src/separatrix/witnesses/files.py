@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, final, get_args
 
 import torch
@@ -67,6 +68,26 @@ _MOST_TEXT: Final = 64 * 2**20
 _LONGEST_NAME: Final = 100
 _LARGEST: Final = 1 << 62
 _LARGEST_SEED: Final = 1 << 64
+_MASKED_OR_NOT: Final = ("transformer", "causal-transformer")
+_FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "transformer-1": _MASKED_OR_NOT,
+        "transformer-2": _MASKED_OR_NOT,
+        "transformer-3": _MASKED_OR_NOT,
+        "transformer": _MASKED_OR_NOT,
+        "transformer-cot": ("causal-transformer",),
+        "third-order": (*_MASKED_OR_NOT, "graph-unit"),
+        "rnn": ("recurrent", "linear-rnn"),
+        "linear-rnn": ("linear-rnn",),
+        "linear-rnn-cot": ("linear-rnn",),
+        "linear-rnn+retrieval": ("linear-rnn",),
+        "hybrid": ("hybrid",),
+        "hybrid-cot": ("hybrid",),
+    }
+)
+"""The forms of models that a family has."""
+_WRITE: Final = ("transformer-cot", "linear-rnn-cot", "linear-rnn+retrieval", "hybrid-cot")
+_SEARCH: Final = ("linear-rnn+retrieval",)
 
 
 @final
@@ -234,7 +255,7 @@ def load(folder: Path | str) -> Witness:
 
 
 def _require_owed(witness: Witness) -> None:
-    """A theorem says for which tasks and families there are weights, and a family of how many layers."""
+    """A theorem says for which tasks and families there are weights, a family of what make they are."""
     if witness.artefact not in theorem(witness.theorem).artefacts:
         raise InvalidFile(
             f"'{SPEC}' says that it shows {witness.theorem} for {witness.task.name} by {witness.family}, "
@@ -243,6 +264,14 @@ def _require_owed(witness: Witness) -> None:
     most = {"transformer-1": 1, "transformer-2": 2, "transformer-3": 3}.get(witness.family)
     if most is not None and witness.size.layers > most:
         raise InvalidFile(f"'{SPEC}' says {witness.family}, but the model has {witness.size.layers} layers.")
+    if witness.model.form not in _FORMS.get(witness.family, ()):
+        raise InvalidFile(f"'{SPEC}' says {witness.family}, but the model's form is {witness.model.form}.")
+    script = witness.script
+    if script is not None and (
+        witness.family not in _WRITE or (script.searches and witness.family not in _SEARCH)
+    ):
+        does = "searches" if script.searches else "writes before it answers"
+        raise InvalidFile(f"'{SPEC}' says {witness.family}, but its script {script.kind} {does}.")
 
 
 def stated_certificate(folder: Path | str, witness: Witness) -> Certificate | None:

@@ -71,7 +71,7 @@ def readme(witness: Witness, certificate: Certificate | None) -> str:
             "",
             "## Size",
             "",
-            f"```text\n{witness.size.table(n=witness.task.length)}\n```",
+            f"```text\n{witness.size.table(n=witness.positions)}\n```",
             "",
             _FILES,
             "",

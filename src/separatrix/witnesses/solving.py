@@ -7,23 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.generation.decoding import generate
 from separatrix.generation.runs import Progress, Run
-from separatrix.generation.scripts import Script
+from separatrix.generation.scripts import Script, answers_of
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.interface import CausalModel
-from separatrix.tasks import Classes, Task
-from separatrix.witnesses.catalogue import witness_for
+from separatrix.tasks import Classes, Task, Tokens, Vectors
+from separatrix.tasks.graph_text import edges_in, graph_words
+from separatrix.tasks.is_tree import IsTree
+from separatrix.witnesses.catalogue import fitted, witness_for
 from separatrix.witnesses.choices import Choices
 from separatrix.witnesses.witness import Witness
 
-__all__ = ["Solution", "ask", "solve", "written_answers"]
+__all__ = ["CUT_OFF", "NO_ANSWER", "Solution", "ask", "solve", "written_answers"]
 
-UNANSWERED: Final = -1
+NO_ANSWER: Final = -1
+"""In the place of a class, where a run ended without an answer."""
+CUT_OFF: Final = -2
+"""In the place of a class, where a search was cut off, so that nothing is known about the model."""
 
 
 @final
@@ -50,11 +55,31 @@ class Solution:
         return " ".join(self.witness.task.render_target(each) for each in self.answer)
 
     @property
+    def right(self) -> bool:
+        """Whether it is the task's own answer, or near enough to it where answers are vectors."""
+        if self.answer is None:
+            return False
+        task = self.witness.task
+        labels, space = task.solve(self.row.unsqueeze(0)), task.target_space
+        if self.run is not None:
+            return torch.equal(self.answer, labels.answer)
+        wanted = labels.targets[labels.mask]
+        if isinstance(space, Vectors):
+            return bool(((self.answer - wanted.double()).norm(dim=1) < space.tolerance).all())
+        return torch.equal(self.answer, wanted)
+
+    def __repr__(self) -> str:
+        written = "" if self.run is None else f", {self.steps} tokens written"
+        return f"<solution of {self.witness.task.name}: {self.text or 'no answer'}{written}>"
+
+    @property
     def tokens(self) -> int:
-        """Words or rows that it read or wrote."""
+        """Words or rows that it read or wrote, without padding."""
         if self.run is not None:
             return self.run.prompt + len(self.run.written)
-        return len(self.row)
+        space = self.witness.task.input_space
+        padding = space.pad if isinstance(space, Tokens) else None
+        return sum(token != padding for token in self.row.tolist())
 
     @property
     def steps(self) -> int:
@@ -79,7 +104,14 @@ def solve(
     choices: Choices | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
-    """Build the weights for a task and put one input to them: as text, or as a row of the task."""
+    """Build the weights for a task and put one input to them: as text, or as a row of the task.
+
+    A graph may be written as people do, `3 ~ 7` or `3 7`, and the form of a chain of thought is that of the
+    construction.
+    """
+    task = fitted(task, family=family, variant=variant)
+    if isinstance(given, str) and isinstance(task, IsTree):
+        given = graph_words(edges_in(given))
     row = task.parse(given) if isinstance(given, str) else given
     task.check(row)
     witness = witness_for(task, family=family, variant=variant, choices=choices)
@@ -93,6 +125,7 @@ def ask(
     progress: Callable[[Progress], None] | None = None,
 ) -> list[Solution]:
     """Put several inputs to a witness at once."""
+    _refuse_other_rows(witness.task, rows)
     if witness.script is None:
         mask = witness.task.solve(rows).mask  # where there is a question, not what the answer is
         found = witness.model.answers(rows)
@@ -101,21 +134,30 @@ def ask(
             for row, each, where in zip(rows, found, mask, strict=True)
         ]
     runs = _runs(witness.model, witness.script, rows, progress)
+    answers = answers_of(runs, witness.script)
     return [
-        Solution(witness=witness, row=row, answer=_answer(witness.script, run), run=run)
-        for row, run in zip(rows, runs, strict=True)
+        Solution(witness=witness, row=row, answer=None if each is None else torch.tensor([each]), run=run)
+        for row, run, each in zip(rows, runs, answers, strict=True)
     ]
+
+
+def _refuse_other_rows(task: Task, rows: Shaped[Tensor, "batch pos *width"]) -> None:
+    wide = () if isinstance(task.input_space, Tokens) else (task.input_space.width,)
+    if rows.ndim != 2 + len(wide) or tuple(rows.shape[1:]) != (task.length, *wide):
+        raise InvalidInput(
+            f"This witness is for {task.name} with n={task.n}, whose inputs have the shape "
+            f"{(task.length, *wide)}; got rows of the shape {tuple(rows.shape[1:])}. Build one for these."
+        )
 
 
 def written_answers(
     model: ExplicitModel, script: Script, rows: Shaped[Tensor, "batch pos *width"]
 ) -> Int[Tensor, "batch"]:
-    """The classes that a model answers with in writing; −1 where it does not answer."""
-    found = [
-        script.answer(run.written) if run.outcome == "answered" else None
-        for run in _runs(model, script, rows)
-    ]
-    return torch.tensor([UNANSWERED if each is None else each for each in found], device=rows.device)
+    """The classes that a model answers with in writing; `NO_ANSWER` or `CUT_OFF` where it does not."""
+    runs = _runs(model, script, rows)
+    nothing = [CUT_OFF if run.outcome == "timeout" else NO_ANSWER for run in runs]
+    found = zip(answers_of(runs, script), nothing, strict=True)
+    return torch.tensor([none if each is None else each for each, none in found], device=rows.device)
 
 
 def _runs(
@@ -128,8 +170,3 @@ def _runs(
         raise InvalidInput("Only a model that reads token by token can write; this one sees all at once.")
     prompts = [script.prompt(row) for row in rows]
     return generate(cast(CausalModel[Any], model), prompts, script, progress=progress)
-
-
-def _answer(script: Script, run: Run) -> Float[Tensor, "one"] | Int[Tensor, "one"] | None:
-    found = script.answer(run.written) if run.outcome == "answered" else None
-    return None if found is None else torch.tensor([found])

@@ -50,9 +50,14 @@ class Witness:
         return self.model.arithmetic
 
     @property
+    def positions(self) -> int:
+        """The longest text it reads: an input, and where it writes, all that it may write."""
+        return self.task.length if self.script is None else self.script.longest
+
+    @property
     def size(self) -> Size:
-        """Every count, at the length of the task's inputs and in the bits of its arithmetic."""
-        return self.model.size(self.task.length, self.arithmetic.bits)
+        """Every count, at the longest text and in the bits of its arithmetic."""
+        return self.model.size(self.positions, self.arithmetic.bits)
 
     @property
     def artefact(self) -> Artefact:
@@ -64,6 +69,9 @@ class Witness:
         lines = [f"{stated.id}: {self.task.name} by {self.family}", self.model.describe()]
         lines += [f"  rests on: {claim.statement} ({claim.requirement})" for claim in self.claims]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<witness of {self.theorem}: {self.task.name} with n={self.task.n} by {self.family}>"
 
     def _repr_html_(self) -> str:
         about = pairs(
@@ -79,6 +87,6 @@ class Witness:
         counts = grid(
             "Size",
             ("what", "count", "unit"),
-            ((name, f"{count:,}", unit) for name, count, unit in self.size.rows(n=self.task.length)),
+            ((name, f"{count:,}", unit) for name, count, unit in self.size.rows(n=self.positions)),
         )
         return about + counts

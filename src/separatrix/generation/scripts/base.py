@@ -10,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.tasks import Task
+from separatrix.tasks.interface import ChainTask
 from separatrix.tasks.vocabulary import Vocabulary
 
 __all__ = ["Script", "TreeScript"]
@@ -46,6 +47,13 @@ class Script(ABC):
     @abstractmethod
     def limit(self) -> int:
         """The most tokens added to a prompt, results of searches included."""
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of a whole text: an input, two marks around it, and what may be written."""
+        task = self.task
+        given = task.prompt if isinstance(task, ChainTask) else task.length
+        return given + 2 + self.limit
 
     @abstractmethod
     def prompt(self, row: Int[Tensor, "pos"]) -> list[int]:

@@ -7,6 +7,7 @@ Each class has its own map of the place, because a token such as an index need n
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -413,6 +414,10 @@ def inputs_from(data: object, tensors: dict[str, Tensor]) -> InputMap:
     read.finish()
     if len({each.name for each in classes}) != len(classes):
         raise InvalidFile("The classes of tokens of an input map have different names.")
+    spans = sorted((each.first, each.first + each.count, each.name) for each in classes if each.count)
+    for (_, end, name), (start, _, other) in itertools.pairwise(spans):
+        if start < end:
+            raise InvalidFile(f"The classes of tokens '{name}' and '{other}' have a token in common.")
     return TokenInputs(classes=classes, position_tracks=tracks, pad=pad, own=own)
 
 

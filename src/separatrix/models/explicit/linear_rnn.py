@@ -28,6 +28,7 @@ from separatrix.records import JsonObject, Reader
 __all__ = ["Hybrid", "LayeredRNN", "LinearRNN", "layered_rnn_from"]
 
 _MOST_LAYERS: Final = 256
+_STEP: Final = 1 << 14  # products that take about as long as what every step needs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,9 +152,11 @@ class LayeredRNN(ExplicitModel, CausalModel[Running]):
         }
 
     def work(self, n: int) -> int:
-        """Steps of all recurrences, and logits of the heads."""
+        """Steps of all recurrences, a large one as several, and logits of the heads."""
         heads = sum(head.logits_at_once(n) for layer in self.attention for head in layer.heads)
-        return n * (len(self.recurrent) + heads)
+        width = self.inputs.width
+        steps = sum(1 + layer.state * (layer.state + 2 * width) // _STEP for layer in self.recurrent)
+        return n * (steps + heads)
 
     def describe(self) -> str:
         """The stream's slots, and what each head and memory reads and writes."""

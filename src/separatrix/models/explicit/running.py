@@ -18,7 +18,7 @@ from separatrix.precision import Numbers, NumberSystem
 
 __all__ = ["Running"]
 
-_MOST_TABLED: Final = 1 << 16
+_MOST_TABLED: Final = 1 << 23  # numbers: 64 MiB
 
 
 @final
@@ -86,7 +86,8 @@ class _Embedding:
     def _tabulate(self, inputs: TokenInputs) -> None:
         """A row for each token without its place, and for each class the map of the place's features."""
         end = max((each.first + each.count for each in inputs.classes), default=0)
-        if end > _MOST_TABLED:
+        features = sum(track.code.dim for track in inputs.tracks)
+        if (end + 2 + (len(inputs.classes) + 1) * features) * inputs.width > _MOST_TABLED:
             return
         rows = torch.zeros(end + 2, inputs.width, dtype=torch.float64)
         classes = torch.full((end + 2,), len(inputs.classes), dtype=torch.int64)
@@ -96,7 +97,6 @@ class _Embedding:
             rows[here] = each.bias
             if each.code is not None:
                 rows[here] += each.code.rows(torch.arange(each.count)) @ each.matrix.T
-        features = sum(track.code.dim for track in inputs.tracks)
         maps = torch.zeros(len(inputs.classes) + 1, features, inputs.width, dtype=torch.float64)
         for number, each in enumerate(inputs.classes):
             first = 0

@@ -53,6 +53,9 @@ class Built:
     model: Transformer | LayeredRNN
     scales: Mapping[Field, Fraction]
 
+    def __repr__(self) -> str:
+        return f"<built program for {self.program.task.name}: {self.model.describe().splitlines()[0]}>"
+
 
 def build(program: Program, system: NumberSystem) -> Built:
     """Fields → layout → scales → input map → layers → readout."""

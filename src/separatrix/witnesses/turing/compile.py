@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, get_args
 
+from separatrix.errors import TooLarge
 from separatrix.registry import unknown_name
 from separatrix.tasks.machine_runs import MachineRuns
 from separatrix.tasks.machines import Machine
@@ -25,6 +26,8 @@ _BUILDERS: Final[dict[str, Callable[[MachineRuns, Choices], Witness]]] = {
 }
 _MOST_CELLS: Final = {"linear-rnn+retrieval": 10_000, "hybrid-cot": 1 << 20, "linear-rnn-cot": 100}
 """Room on either side where none is asked for and the steps could reach further."""
+_MOST_RULES: Final = {"linear-rnn+retrieval": 1000, "hybrid-cot": 1000, "linear-rnn-cot": 500}
+"""What is compiled in less than a minute: every rule is compared with all words that could stand there."""
 
 
 def compile_turing(
@@ -52,6 +55,12 @@ def runs_within(
     """The runs that weights of a family are built for."""
     if family not in _BUILDERS:
         raise unknown_name("family of models that run Turing machines called", family, get_args(TuringFamily))
+    most = _MOST_RULES[family]
+    if len(machine.transitions) > most:
+        raise TooLarge(
+            f"A machine of at most {most:,} rules is compiled to {family}; {machine.name[:40]} has "
+            f"{len(machine.transitions):,}. Take another family, or fewer states and symbols."
+        )
     if cells is None:
         side = min(steps, _MOST_CELLS[family])
         return MachineRuns(n=n, program=machine, steps=steps, left=side, right=max(n, side))

@@ -35,6 +35,7 @@ class Parabola(Code):
 
     def __post_init__(self) -> None:
         require_between("A parabola", least=0, most=LARGEST_ROOT, count=self.count, first=self.first)
+        require_between("A parabola", least=0, most=LARGEST_ROOT, last=self.last)
 
     @property
     def dim(self) -> int:
