@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from separatrix.cli.tapes import run_lines, tape_line
-from separatrix.tasks.machines import execute, library_machine
+from separatrix.cli.tapes import final_tape, run_lines, tape_line
+from separatrix.tasks.machines import execute, library_machine, parse_machine
 
 CELLS = dict(enumerate("abcdef"))
 
@@ -56,6 +56,14 @@ def test_lines_are_the_configurations_of_the_simulator() -> None:
         shown = line[column:].replace("[", " ").replace("]", " ").split()
         assert shown == list(at.tape)
         assert line.index("[") == column + 2 * (at.head - done.first)
+
+
+def test_the_final_tape_has_no_blanks_around_it() -> None:
+    back_and_forth = parse_machine("start: go\nhalt: end\ngo 1 _ -> go L")
+    for tape, left in (("__1_1_", "1 _ 1"), ("1", "1"), ("_", "_"), ("", "_")):
+        done = execute(back_and_forth, tape, max_steps=20)
+        assert done.tape[:5] == ("_",) * 5
+        assert final_tape(done, "_") == left
 
 
 def test_a_hostile_symbol_cannot_move_the_cursor() -> None:

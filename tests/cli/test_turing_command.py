@@ -65,8 +65,10 @@ def test_every_step_is_shown_with_its_tape(flip: str) -> None:
         "   1  flip   1→0 R   1[1]\n"
         "   2  flip   _→_ S   1 0[_]\n"
         "   3  done           1 0[_]\n"
+        "in the model's words:\n"
+        "  flip @0 0 1 R flip @1 1 0 R flip @2 _ _ S done\n"
         "answer: done\n"
-        "tape: 1 0 _\n"
+        "tape: 1 0\n"
         "3 steps of the machine, 4 tokens read, 16 written\n"
     )
 
@@ -96,6 +98,7 @@ def test_a_long_tape_is_shown_around_the_head(flip: str) -> None:
     assert max(map(len, page.splitlines())) <= 80
     assert "\n  30  flip   0→1 R  …  1 " in page
     assert page.count("[") == 62
+    assert "in the model's words" not in page
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -106,10 +109,11 @@ def test_a_machine_that_never_halts(tmp_path: Path, family: str) -> None:
     ran = run(*line)
     assert ran.code == 1
     assert ran.err == ""
-    assert "answer: none, out of steps\n" in ran.out
+    assert "answer: none, out of steps; --steps makes room for more\ntape: _\n" in ran.out
     facts = run(*line, "--json").answer
     assert (facts["answer"], facts["ended"], facts["outcome"]) == (None, "out of steps", "limit")
     assert facts["steps"] >= 7
+    assert facts["tape"] == ["_"] * (facts["steps"] + 1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -118,7 +122,7 @@ def test_a_machine_that_leaves_its_room(tmp_path: Path, family: str) -> None:
     path.write_text(RUNNER, encoding="utf-8")
     ran = run("turing", str(path), "--family", family, "--steps", "50", "--cells", "3")
     assert ran.code == 1
-    assert "answer: none, out of space\n" in ran.out
+    assert "answer: none, out of space; --cells makes room for more\ntape: _\n" in ran.out
 
 
 def test_a_long_run_is_cut(flip: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +138,11 @@ def test_a_long_run_is_cut(flip: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             FLIP.replace("flip _ -> done S\n", ""),
             "Machine flip has no rule for state flip reading _; add one.",
+        ),
+        (
+            FLIP.replace("flip _ -> done", "flip _ -> doen"),
+            "Machine flip has no rule at all for state doen, which line 6 enters. 'halt:' names done, which no "
+            "rule enters. Did you mean done? A state without rules belongs in 'halt:'.",
         ),
         (
             FLIP.replace("halt: done\n", ""),

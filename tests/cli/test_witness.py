@@ -96,8 +96,8 @@ def test_out_is_a_certified_folder(tmp_path: Path) -> None:
         ("witness hotpot --n 4", "There is no task 'hotpot'."),
         ("witness index-lookup --n 4 --family lstm", "There is no family 'lstm'. Known: transformer-1, "),
         (
-            "witness index-lookup --n 4 --family hybrid",
-            "There is no witness for index-lookup in the family 'hybrid'",
+            "witness index-lookup --n 4 --family fnn",
+            "There is no witness for index-lookup in the family 'fnn'",
         ),
         ("witness index-lookup --n 4 --variant x", "There is no witness for index-lookup of the variant 'x'"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -64,12 +65,32 @@ def test_a_run_without_room_has_no_label() -> None:
                 "got right=2."
             ),
         ),
+        (
+            {"n": 3, "steps": 5, "left": "x"},
+            (
+                "With n=3 there must be left from 0 to 1,048,576, or none to take what the steps can reach; "
+                "got left=x."
+            ),
+        ),
     ],
 )
-def test_bad_sizes(sizes: dict[str, int], message: str) -> None:
+def test_bad_sizes(sizes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         MachineRuns(program=PARITY, **sizes)
     assert str(caught.value) == message
+
+
+def test_a_text_is_no_machine_yet() -> None:
+    with pytest.raises(
+        InvalidInput, match="needs a Machine for program, as parse_machine makes one of a text"
+    ):
+        MachineRuns(n=3, program=PARITY.render(), steps=5)  # type: ignore[arg-type]
+
+
+def test_long_tapes_are_counted() -> None:
+    assert MachineRuns(n=1 << 16, program=PARITY, steps=5).domain_size() % 1000 == (3**65537 // 2) % 1000
+    strokes = parse_machine("start: go\nhalt: end\ngo _ -> end S")
+    assert MachineRuns(n=7, program=strokes, steps=5).domain_size() == 8
 
 
 @pytest.mark.parametrize("text", ["", "<s> 0 1", "0 1 =", "<s> even ="])

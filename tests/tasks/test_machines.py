@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import pickle
 
 import pytest
 from hypothesis import given, settings
@@ -109,6 +110,25 @@ def test_text_format() -> None:
     )
 
 
+def test_comments_and_arrows() -> None:
+    assert parse_machine(
+        "machine: flip # turns bits\nstart: go # here\nhalt: done # there\nblank: _ # nothing\n"
+        "go 0 → go 1 R # on -> and on\ngo 1 -> go 0 R #\ngo _ -> done S #end"
+    ) == parse_machine(FLIP)
+
+
+def test_a_symbol_may_be_the_sign_of_a_comment() -> None:
+    machine = parse_machine(
+        "alphabet: # _ #1\nblank: #\nstart: go\nhalt: end\n"
+        "go # -> go #1 R # writes\ngo #1 -> end # S\ngo _ -> end S"
+    )
+    assert machine.alphabet == ("#", "_", "#1")
+    assert machine.blank == "#"
+    assert machine.transitions["go", "#"] == Transition("go", "#1", "R")
+    assert machine.transitions["go", "#1"] == Transition("end", "#", "S")
+    assert parse_machine(machine.render()) == machine
+
+
 def test_any_stands_for_the_symbols_without_a_rule() -> None:
     machine = parse_machine("alphabet: _ a b\nstart: go\nhalt: end\ngo any -> end b L\ngo a -> go R")
     assert machine.name == "unnamed"
@@ -199,14 +219,14 @@ def test_a_run_says_how_it_ended_and_which_cells_it_saw() -> None:
             "start: L\nhalt: end\nL _ -> end S",
             (
                 "Machine unnamed has the state 'L'; a state is one word of at most 40 characters, none of "
-                "L R S = <s> <pad> -> any, without a # in front."
+                "L R S = <s> <pad> -> → any, without a # in front."
             ),
         ),
         (
             "start: go\nhalt: end\ngo _ = -> end S",
             (
                 "Machine unnamed has the symbol '='; a symbol is one word of at most 40 characters, none of "
-                "L R S = <s> <pad> -> any."
+                "L R S = <s> <pad> -> → any."
             ),
         ),
         (
@@ -227,6 +247,92 @@ def test_bad_machines(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_machine(text)
     assert str(caught.value) == message
+
+
+SUBTRACT = """machine: less
+start: right
+halt: done under
+right 0 1 -> right R
+right _ -> borrow L
+borrow 1 -> done 0 S
+borrow 0 -> borrow 1 L
+borrow _ -> under S
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "halt: done under",
+            "halt: finished",
+            "at all for state done, which line 6 enters. 'halt:' names finished, which no rule enters. "
+            "A state without rules belongs in 'halt:'.",
+        ),
+        (
+            "halt: done under",
+            "halt: done, under",
+            "at all for state done, which line 6 enters. 'halt:' names 'done,' instead: put spaces between "
+            "words, and nothing else.",
+        ),
+        (
+            "start: right",
+            "start: rihgt",
+            "at all for state rihgt, in which it starts. Did you mean right? A state without rules belongs in "
+            "'halt:'.",
+        ),
+        (
+            "_ -> borrow L",
+            "_ -> borow L",
+            "at all for state borow, which line 5 enters. Did you mean borrow? A state without rules belongs "
+            "in 'halt:'.",
+        ),
+        (
+            "start: right",
+            "start: right\nstates: right borrow spare done under",
+            "at all for state spare, which no rule enters. A state without rules belongs in 'halt:'.",
+        ),
+        (
+            "borrow 0 ->",
+            "borow 0 ->",
+            "for state borrow reading 0; line 7 has one for borow, a state that nothing enters. Did you mean "
+            "borrow there?",
+        ),
+        (
+            "done 0 S",
+            "done x S",
+            "for state right reading x, which line 6 writes and no line reads; add one.",
+        ),
+        ("borrow 0 -> borrow 1 L\n", "", "for state borrow reading 0; add one."),
+    ],
+)
+def test_slips_of_the_hand(before: str, after: str, message: str) -> None:
+    assert before in SUBTRACT
+    with pytest.raises(InvalidInput) as caught:
+        parse_machine(SUBTRACT.replace(before, after))
+    assert str(caught.value) == f"Machine less has no rule {message}"
+
+
+def test_a_machine_made_in_python_has_no_lines() -> None:
+    machine = parse_machine(SUBTRACT)
+    for halting, words in (
+        (("done",), "at all for state under, which a rule enters."),
+        (("under",), "at all for state done,"),
+    ):
+        with pytest.raises(InvalidInput, match=words) as caught:
+            dataclasses.replace(machine, halting=halting)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
+
+
+def test_hostile_texts_are_refused_at_once() -> None:
+    symbols = " ".join(f"s{number}" for number in range(1000))
+    head = f"start: q\nhalt: end\nstates: q end\nalphabet: _ {symbols}\n"
+    with pytest.raises(InvalidInput, match="Line 5 has a rule for the state 'q0', which 'states:' does not"):
+        parse_machine(head + "".join(f"q{number} any -> end S\n" for number in range(40_000)))
+    with pytest.raises(InvalidInput, match="Line 5 is a second rule for state q reading _"):
+        parse_machine(head + f"q {'any ' * 200_000} -> end S")
+    with pytest.raises(InvalidInput, match="reads; add one"):
+        parse_machine(head + f"q _ {symbols} -> end z S\n" + "q any -> end S\n" * 40_000)
 
 
 def test_huge_machines_are_refused() -> None:

@@ -15,6 +15,8 @@ from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.evidence import TaskSpec
 from separatrix.tasks import TASKS, Task, task
 from separatrix.tasks.interface import example_task
+from separatrix.tasks.machine_runs import MachineRuns
+from separatrix.tasks.machines import parse_machine
 from separatrix.tasks.sparse_threshold import SparseThreshold
 from separatrix.tasks.specs import spec_of, task_of
 
@@ -38,6 +40,18 @@ def test_what_is_no_flag_comes_back_too() -> None:
     assert written_and_read(formula) == formula
     apart = task("equality", n=4, alice=(0, 3))
     assert written_and_read(apart) == apart
+
+
+FLIP = "start: go\nhalt: end\ngo 0 -> go 1 R\ngo 1 -> go 0 R\ngo _ -> end S"
+
+
+@pytest.mark.parametrize("sizes", [{}, {"left": 2, "right": 5}])
+def test_a_machine_is_written_as_its_text(sizes: dict[str, int]) -> None:
+    runs = MachineRuns(n=3, program=parse_machine(FLIP), steps=9, **sizes)
+    text = spec_of(runs).params["program"]
+    assert isinstance(text, str)
+    assert parse_machine(text) == runs.program
+    assert written_and_read(runs) == runs
 
 
 def test_a_task_that_reads_a_file_has_no_spec() -> None:
@@ -91,6 +105,24 @@ FEATURE = {"indices": (0, 1), "table": (0, 0, 0, 1)}
         ("sparse-threshold", {"n": 4, "features": ({**FEATURE, "indices": (0, (1,))},)}, "different whole"),
         ("sparse-threshold", {"n": 4, "k": 1, "features": (FEATURE,)}, "k=1"),
         ("sparse-threshold", {"n": 4, "features": 7}, "features is a tuple of Feature"),
+        ("machine-runs", {"n": 2, "steps": 4}, "machine-runs needs a value for program"),
+        (
+            "machine-runs",
+            {"n": 2, "steps": 4, "program": "parity"},
+            "The machine of machine-runs breaks a rule: Line 1 is neither a rule",
+        ),
+        (
+            "machine-runs",
+            {"n": 2, "steps": 4, "program": FLIP.replace("end S", "edn S")},
+            "Did you mean end?",
+        ),
+        ("machine-runs", {"n": 2, "steps": 4, "program": 7}, "takes a machine as text for program"),
+        ("machine-runs", {"n": 2, "steps": 4, "program": (FLIP,)}, "takes a machine as text for program"),
+        ("machine-runs", {"n": 2, "steps": 4, "program": {"a": FLIP}}, "takes no object for program"),
+        ("machine-runs", {"n": 2, "steps": 4, "program": "x" * 2_000_000}, "at most 1,048,576 characters"),
+        ("machine-runs", {"n": FLIP, "steps": 4, "program": FLIP}, "needs a whole number for n"),
+        ("machine-runs", {"n": 2, "steps": 4, "program": FLIP, "left": "x"}, "there must be left from 0"),
+        ("machine-runs", {"n": 2, "steps": 4, "program": FLIP, "left": 2.0}, "there must be left from 0"),
         ("distractor-qa", {"n": 2, "file": "/etc/passwd"}, "A file cannot name another to read"),
     ],
 )

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from separatrix.errors import InvalidInput
 from separatrix.precision import FixedNearest, Float64
 from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.tasks.vocabulary import Vocabulary, numbered, words
@@ -134,8 +135,49 @@ def test_rules_that_overlap_are_a_mistake() -> None:
     number = field("number")
     rules = [Rule((Equals(number, 1),), Word("a")), Rule((Differs(number, 2),), Word("b"))]
     assert interpret(rules, {number: (0,)}) == "b"
-    with pytest.raises(AssertionError, match="2 apply at once"):
+    with pytest.raises(InvalidInput) as caught:
         interpret(rules, {number: (1,)})
+    assert str(caught.value) == (
+        "At most one rule may apply, and here 2 do: numbers 1 (writes a) and 2 (writes b); add a condition that "
+        "tells them apart."
+    )
+    with pytest.raises(InvalidInput, match=r"here 4 do: numbers 1 .* and 3 \(writes a digit\) and more;"):
+        interpret([*rules, Rule((), Number("digit", number)), Rule((), Word("c"))], {number: (1,)})
+
+
+NUMBER = field("number")
+WIDE = Field(name="wide", dim=2, low=Fraction(0), high=Fraction(1), note="")
+ONE = Equals(NUMBER, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Rule(ONE, Word("a")), "with a comma behind a single one; got a Equals."),
+        (
+            lambda: Rule([ONE], Word("a")),
+            "A rule has a tuple of conditions, as in Rule((Equals(form, 1),), …)",
+        ),
+        (lambda: Rule((ONE, True), Word("a")), "conditions of a rule are Equals or Differs; got True."),
+        (lambda: Rule((ONE,), "a"), 'A rule writes Word("…") or Number("block", form); got \'a\'.'),
+        (lambda: Rule((ONE,), ("digit", NUMBER)), "form); got a tuple."),
+        (lambda: Word(3), 'A word to write is a text, as in Word("done"); got 3.'),
+        (lambda: Number(NUMBER, "digit"), "A Number names its block of words first; got a Field."),
+        (
+            lambda: Number("digit", "number"),
+            "A Number is about a field, a form or an exact number; got 'number'.",
+        ),
+        (lambda: Number("digit", WIDE), "A Number is about one number; got a form of 2."),
+        (lambda: Equals("kind", 1), "Equals is about a field, a form or an exact number; got 'kind'."),
+        (lambda: Differs(WIDE, 1), "Differs is about one number; got a form of 2."),
+        (lambda: Equals(NUMBER, "a"), "Equals compares with a whole number; got 'a'."),
+        (lambda: Differs(NUMBER, 0.5), "Differs compares with a whole number; got 0.5."),
+    ],
+)
+def test_what_is_no_rule_is_refused_where_it_is_made(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("layers", [2, 3])

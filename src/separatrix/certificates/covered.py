@@ -54,6 +54,11 @@ def _match(task: Any) -> str:
     return f"{task.residues}^{free}"
 
 
+def _machine_runs(task: Any) -> str:
+    symbols = len(task.program.alphabet)
+    return f"Σ_(k=0…{task.n}) {symbols}^k (a tape without room for its run asks nothing)"
+
+
 _FORMULAS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
     {
         "index-lookup": _index_lookup,
@@ -65,6 +70,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
         "disjointness": lambda task: f"2^{task.n}",
         "sparse-threshold": lambda task: f"2^{task.n}",
         "dyck": _dyck,
+        "machine-runs": _machine_runs,
         "cycle3": lambda task: f"2^({task.n}·{task.n - 1})",
         "cycle5": lambda task: f"2^({task.n}·{task.n - 1}/2)",
         "q-sparse-averaging": lambda task: (

@@ -20,6 +20,7 @@ __all__ = ["MOST_INPUTS", "few_inputs", "first_wrong", "work_of", "wrong_rows"]
 MOST_INPUTS: Final = 1 << 20
 _MOST_WORK: Final = 1 << 31  # logits over all inputs: minutes
 _WORK_AT_ONCE: Final = 1 << 24
+_WRITTEN_AT_ONCE: Final = 256
 _WRITING: Final = 16  # how much longer a position takes that is written than one that is only read
 
 
@@ -41,13 +42,14 @@ def wrong_rows(
 ) -> Bool[Tensor, "batch"]:
     """Which inputs the model answers wrongly at some position that has an answer, or does not answer.
 
+    An input without any answer, as a tape on which a machine takes too long, asks nothing of it.
     Where a search was cut off it is not known, and if no other input is wrong, that is `NotRun`.
     """
     labels = task.solve(rows)
     if script is not None:
         written = written_answers(model, script, rows)
         cut_off = written == CUT_OFF
-        failed: Bool[Tensor, "batch"] = (written != labels.answer) & ~cut_off
+        failed: Bool[Tensor, "batch"] = (written != labels.answer) & ~cut_off & labels.mask.any(1)
         if bool(cut_off.any()) and not bool(failed.any()):
             raise NotRun
         return failed
@@ -70,6 +72,8 @@ def first_wrong(
 ) -> Shaped[Tensor, "pos *width"] | None:
     """The first input that is answered wrongly; None if all are right, `NotRun` if some were cut off."""
     step = max(1, _WORK_AT_ONCE // max(1, work_of(model, task, script)))
+    if script is not None:  # decoding has its own batches, and a cache instead of all logits at once
+        step = max(step, _WRITTEN_AT_ONCE)
     unfinished: NotRun | None = None
     for rows in batches:
         for part in torch.split(rows, step):

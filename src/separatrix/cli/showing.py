@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from separatrix.cli.output import cut, printable_line, stdout_console, wrapped
-from separatrix.cli.tapes import run_lines
+from separatrix.cli.tapes import final_tape, run_lines
 from separatrix.cli.trees import drawn
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["print_answer", "run_facts", "told"]
 
 _MOST_LINES: Final = 400
 _MOST_DRAWN: Final = 60
+_FEW_WORDS: Final = 60
+"""A run of no more words is shown word by word as well."""
 _INDENT: Final = "  "
 _UNDER_A_STEP: Final = " " * len("step  ")
 
@@ -42,7 +44,7 @@ def print_answer(solution: Solution, *, about: str, show: bool) -> None:
         print("\n".join(wrapped(printable_line(_right_one(solution)), console.width)))
     machine = told(solution)
     if machine is not None:
-        tape = wrapped(f"tape: {printable_line(machine.text())}", console.width)
+        tape = wrapped(f"tape: {printable_line(final_tape(machine, _blank(solution)))}", console.width)
         print("\n".join(cut(tape)))
     print(", ".join(_amounts(solution, machine)))
 
@@ -144,10 +146,29 @@ def _why(solution: Solution) -> str:
     if run.outcome == "invalid":
         return "as a search was no search, or its result no word"
     if machine is not None:
-        return machine.outcome
+        return machine.outcome + _more_room(solution, machine)
     if run.outcome == "limit":
         return f"as the limit of {solution.steps:,} tokens came first"
     return "as its last word says nothing"
+
+
+def _more_room(solution: Solution, machine: Execution) -> str:
+    """The option that makes room for more steps or cells, where a run has ended for want of them."""
+    from separatrix.tasks.turing import Turing
+
+    steps, cells = (
+        ("--max-steps", "--space") if isinstance(solution.witness.task, Turing) else ("--steps", "--cells")
+    )
+    option = {"out of steps": steps, "out of space": cells}.get(machine.outcome)
+    return "" if option is None else f"; {option} makes room for more"
+
+
+def _blank(solution: Solution) -> str:
+    from separatrix.generation.scripts.turing import TuringScript
+
+    script = solution.witness.script
+    assert isinstance(script, TuringScript)
+    return script.machine.blank
 
 
 def _shown(solution: Solution, width: int) -> list[str]:
@@ -173,7 +194,7 @@ def _shown_tree(script: TreeScript, run: Run, width: int) -> Iterator[str]:
 
 
 def _shown_machine(solution: Solution, machine: Execution, width: int) -> list[str]:
-    """A line a step; below it the searches that told what the cell holds."""
+    """A line a step, below it the searches that told what the cell holds; then the text itself if short."""
     run, script = solution.run, solution.witness.script
     assert run is not None
     assert script is not None
@@ -186,7 +207,10 @@ def _shown_machine(solution: Solution, machine: Execution, width: int) -> list[s
         while step < len(ends) and ends[step] < each.place:
             step += 1
         below[step] += _search(each, width, indent=_UNDER_A_STEP)
-    return cut(list(run_lines(machine, given, width=width, below=below)), most=_MOST_LINES)
+    lines = cut(list(run_lines(machine, given, width=width, below=below)), most=_MOST_LINES)
+    if len(solution.words) <= _FEW_WORDS:
+        lines += ["in the model's words:", *_wrapped(solution.words, width)]
+    return lines
 
 
 def _written(solution: Solution, run: Run, width: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from separatrix.cli.output import printable_line
 if TYPE_CHECKING:
     from separatrix.tasks.machines import Execution, Step
 
-__all__ = ["run_lines", "tape_line"]
+__all__ = ["final_tape", "run_lines", "tape_line"]
 
 _NARROWEST_TAPE = 12
 
@@ -44,6 +44,12 @@ def run_lines(
         tape = tape_line(each.cells, each.head, ends=ends, symbol=symbol, width=room)
         yield f"{place:>{number}}  {_padded(each.state, state)}  {_padded(each.rule, rule)}  {tape}".rstrip()
         yield from below[place] if place < len(below) else ()
+
+
+def final_tape(told: Execution, blank: str) -> str:
+    """What stands on the tape in the end, without the blanks around it; one blank if it is empty."""
+    filled = [place for place, symbol in enumerate(told.tape) if symbol != blank]
+    return " ".join(told.tape[filled[0] : filled[-1] + 1]) if filled else blank
 
 
 def tape_line(cells: Mapping[int, str], head: int, *, ends: tuple[int, int], symbol: int, width: int) -> str:

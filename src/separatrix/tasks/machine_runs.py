@@ -70,7 +70,12 @@ class MachineRuns(TokenTask):
     right: int | None = option(None, help="the last cell to the right, where the input begins at 0")
 
     def validate(self) -> None:
-        """Sizes within reach, and room for the input."""
+        """A machine, sizes within reach, and room for the input."""
+        require(
+            isinstance(self.program, Machine),
+            "machine-runs needs a Machine for program, as parse_machine makes one of a text; "
+            f"got a {type(self.program).__name__}.",
+        )
         require(
             0 <= self.n <= _LONGEST_TAPE,
             f"A tape has 0 to {_LONGEST_TAPE} cells; got n={self.n}. Try 16.",
@@ -81,9 +86,9 @@ class MachineRuns(TokenTask):
         )
         for key, given, least in (("left", self.left, 0), ("right", self.right, self.n)):
             require(
-                given is None or least <= given <= _MOST_STEPS,
+                given is None or (type(given) is int and least <= given <= _MOST_STEPS),
                 f"With n={self.n} there must be {key} from {least} to {_MOST_STEPS:,}, or none to take what "
-                f"the steps can reach; got {key}={given}.",
+                f"the steps can reach; got {key}={str(given)[:40]}.",
             )
 
     @property
@@ -152,8 +157,9 @@ class MachineRuns(TokenTask):
         )
 
     def domain_size(self) -> int:
-        """The words of each length."""
-        return sum(len(self.program.alphabet) ** k for k in range(self.n + 1))
+        """The words of each length: a geometric sum, in closed form as n may be large."""
+        base = len(self.program.alphabet)
+        return self.n + 1 if base == 1 else (base ** (self.n + 1) - 1) // (base - 1)
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
         """Shortest first, then in the order of their digits."""

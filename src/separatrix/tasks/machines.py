@@ -1,9 +1,9 @@
 """Turing machines: the type, a text format, a plain simulator, and a library (W, theorems 4.1, 5.4 and 5.8).
 
 A machine works on a tape that is infinite both ways; its head starts on the first cell of the input, which
-is cell 0. In text it is a few headers and one rule a line, `state symbols -> state [written] move`. A rule
-that names no symbol to write leaves the cell as it is, and `any` stands for the symbols that have no rule
-of their own.
+is cell 0. In text it is a few headers and one rule a line, `state symbols -> state [written] move`, where `→`
+will do for the arrow and `# …` may follow. A rule that names no symbol to write leaves the cell as it is, and
+`any` stands for the symbols that have no rule of their own.
 
 >>> flip = parse_machine('''
 ...     machine: flip
@@ -12,7 +12,7 @@ of their own.
 ...     halt: done
 ...     flip 0 -> flip 1 R
 ...     flip 1 -> flip 0 R
-...     flip _ -> done S
+...     flip _ -> done S    # behind the input
 ... ''')
 >>> execute(flip, "011", max_steps=10).text()
 '1 0 0 _'
@@ -20,8 +20,9 @@ of their own.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Literal, NamedTuple
@@ -47,10 +48,13 @@ MACHINE_NAMES: Final = tuple(TEXTS)
 MOVES: Final = {"L": -1, "R": 1, "S": 0}
 """The moves and what they add to the head's cell: left, right, stay."""
 
-_RESERVED: Final = frozenset({*MOVES, "<s>", "=", "<pad>", "->", "any"})
+_ARROW: Final = "->"
+_RESERVED: Final = (*MOVES, "=", "<s>", "<pad>", _ARROW, "→", "any")
 _MOST_WORDS: Final = 1 << 10
 _LONGEST_TEXT: Final = 1 << 20
 _HEADERS: Final = ("machine", "states", "alphabet", "blank", "start", "halt")
+_ALIKE: Final = 0.6
+"""How much of a word must be the same for a slip of the hand, as `difflib` counts."""
 
 
 class Transition(NamedTuple):
@@ -65,8 +69,8 @@ class Transition(NamedTuple):
 class Machine:
     """A deterministic machine with a rule for every live state and symbol; none is left to chance.
 
-    One word means one thing: no word is both a state and a symbol, and `L R S = <s> <pad> -> any` are
-    neither, so that a run can be written down as words without doubt.
+    One word means one thing: no word is both a state and a symbol, and `L R S = <s> <pad> -> → any`
+    are neither, so that a run can be written down as words without doubt.
     """
 
     name: str
@@ -84,7 +88,7 @@ class Machine:
         for state in self.live:
             for symbol in self.alphabet:
                 if (state, symbol) not in self.transitions:
-                    raise self._error(f"has no rule for state {state} reading {symbol}; add one")
+                    raise _NoRule(self, state, symbol)
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -189,10 +193,10 @@ def parse_machine(text: str) -> Machine:
     headers: dict[str, tuple[str, ...]] = {}
     rules: list[_RuleLine] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
+        words = [_ARROW if word == "→" else word for word in line.split()]
         if not words or words[0].startswith("#"):
             continue
-        if "->" in words:
+        if _ARROW in words:
             rules.append(_rule_line(number, words))
             continue
         key = words[0].removesuffix(":")
@@ -204,7 +208,9 @@ def parse_machine(text: str) -> Machine:
             )
         if key in headers:
             raise InvalidInput(f"Line {number} gives '{key}:' a second time; leave one of them out.")
-        headers[key] = tuple(words[1:])
+        # The symbols of an alphabet and a blank may begin with a #, as may the name.
+        symbols = {"alphabet": len(words), "blank": 1, "machine": 1}.get(key, 0)
+        headers[key] = tuple(_uncommented(words[1:], symbols))
     return _assemble(headers, rules)
 
 
@@ -227,8 +233,9 @@ class _RuleLine(NamedTuple):
 
 
 def _rule_line(number: int, words: list[str]) -> _RuleLine:
-    arrow = words.index("->")
-    left, right = words[:arrow], words[arrow + 1 :]
+    arrow = words.index(_ARROW)
+    # The second word may be a symbol that begins with a #.
+    left, right = words[:arrow], _uncommented(words[arrow + 1 :], 2)
     if len(left) < 2 or len(right) not in (2, 3):
         raise InvalidInput(
             f"Line {number} should read 'state symbols -> state [written] move'; "
@@ -236,6 +243,12 @@ def _rule_line(number: int, words: list[str]) -> _RuleLine:
         )
     write = right[1] if len(right) == 3 else None
     return _RuleLine(number, left[0], tuple(left[1:]), right[0], write, right[-1])
+
+
+def _uncommented(words: list[str], kept: int) -> list[str]:
+    """The words before a comment, which does not begin among the first `kept`."""
+    ends = (place for place, word in enumerate(words) if place >= kept and word.startswith("#"))
+    return words[: next(ends, len(words))]
 
 
 def _assemble(headers: Mapping[str, tuple[str, ...]], rules: Sequence[_RuleLine]) -> Machine:
@@ -252,33 +265,104 @@ def _assemble(headers: Mapping[str, tuple[str, ...]], rules: Sequence[_RuleLine]
             f"got {len(states)} states and {len(alphabet)} symbols."
         )
     transitions: dict[tuple[str, str], Transition] = {}
-    explicit = {(rule.state, read) for rule in rules for read in rule.reads if read != "any"}
-    for rule in rules:
-        reads = [
-            read
-            for word in rule.reads
-            for read in (
-                (symbol for symbol in alphabet if (rule.state, symbol) not in explicit)
-                if word == "any"
-                else (word,)
+    for rule, read in _read_by(rules, states, alphabet):
+        if (rule.state, read) in transitions:
+            raise InvalidInput(
+                f"Line {rule.number} is a second rule for state {_short(rule.state)} reading "
+                f"{_short(read)}; leave one of them out."
             )
-        ]
-        for read in reads:
-            if (rule.state, read) in transitions:
-                raise InvalidInput(
-                    f"Line {rule.number} is a second rule for state {_short(rule.state)} reading "
-                    f"{_short(read)}; leave one of them out."
-                )
-            transitions[rule.state, read] = Transition(rule.after, rule.write or read, rule.move)
-    return Machine(
-        name=_single(headers, "machine", "unnamed"),
-        states=states,
-        alphabet=alphabet,
-        blank=blank,
-        transitions=transitions,
-        start=start,
-        halting=halting,
-    )
+        transitions[rule.state, read] = Transition(rule.after, rule.write or read, rule.move)
+    try:
+        return Machine(
+            name=_single(headers, "machine", "unnamed"),
+            states=states,
+            alphabet=alphabet,
+            blank=blank,
+            transitions=transitions,
+            start=start,
+            halting=halting,
+        )
+    except _NoRule as lack:
+        raise InvalidInput(_no_rule(*lack.args, rules)) from None
+
+
+def _read_by(
+    rules: Sequence[_RuleLine], states: Iterable[str], alphabet: Sequence[str]
+) -> Iterator[tuple[_RuleLine, str]]:
+    """Each rule with each symbol it is for."""
+    known = frozenset(states)
+    explicit = {(rule.state, read) for rule in rules for read in rule.reads if read != "any"}
+    others: dict[str, list[str]] = {}
+    for rule in rules:
+        if rule.state not in known:
+            raise InvalidInput(
+                f"Line {rule.number} has a rule for the state '{_short(rule.state)}', which 'states:' does "
+                "not list; add it there."
+            )
+        for word in rule.reads:
+            if word == "any" and rule.state not in others:
+                others[rule.state] = [each for each in alphabet if (rule.state, each) not in explicit]
+            for read in others[rule.state] if word == "any" else (word,):
+                yield rule, read
+
+
+class _NoRule(InvalidInput):
+    """A live state has no rule for a symbol; its arguments are the machine and the two."""
+
+    def __str__(self) -> str:
+        return _no_rule(*self.args)
+
+
+def _no_rule(machine: Machine, state: str, symbol: str, rules: Sequence[_RuleLine] = ()) -> str:
+    """What is missing and, as far as there are lines, where it comes from."""
+    ruled = any(state == key for key, _ in machine.transitions)
+    what = _rule_lacking(machine, state, symbol, rules) if ruled else _rules_lacking(machine, state, rules)
+    return f"Machine {machine.name} has no rule {what}"
+
+
+def _rule_lacking(machine: Machine, state: str, symbol: str, rules: Sequence[_RuleLine]) -> str:
+    """Some symbol was forgotten, or it or the state is spelled in another way elsewhere."""
+    written = [rule.number for rule in rules if rule.write == symbol]
+    read = {word for rule in rules for word in rule.reads}
+    if written and symbol not in read:
+        near = _near(symbol, sorted(read - {"any"}))
+        where = f"line {written[0]} writes and no line reads"
+        return f"for state {state} reading {symbol}, which {where}; add one.{near}"
+    entered = {machine.start, *(rule.state for rule in machine.transitions.values())}
+    lost = {rule.state: rule.number for rule in rules if rule.state not in entered}
+    for other in difflib.get_close_matches(state, lost, n=1, cutoff=_ALIKE):
+        return (
+            f"for state {state} reading {symbol}; line {lost[other]} has one for {other}, a state that "
+            f"nothing enters. Did you mean {state} there?"
+        )
+    return f"for state {state} reading {symbol}; add one."
+
+
+def _rules_lacking(machine: Machine, state: str, rules: Sequence[_RuleLine]) -> str:
+    """A state was misspelled where it is entered, or is meant for the end."""
+    entering = [rule.number for rule in rules if rule.after == state]
+    entered = {machine.start, *(rule.state for rule in machine.transitions.values())}
+    if state == machine.start:
+        origin = "in which it starts"
+    elif entering:
+        origin = f"which line {entering[0]} enters"
+    else:
+        origin = "which a rule enters" if state in entered else "which no rule enters"
+    said = [f"at all for state {state}, {origin}."]
+    for end in machine.halting:
+        if end != state and end.rstrip(",;") == state:
+            return f"{said[0]} 'halt:' names '{end}' instead: put spaces between words, and nothing else."
+    ruled = {key for key, _ in machine.transitions}
+    near = _near(state, [each for each in machine.states if each in ruled or each in machine.halting])
+    idle = [end for end in machine.halting if end not in entered]
+    if idle:
+        said.append(f"'halt:' names {_short(' '.join(idle))}, which no rule enters.")
+    return " ".join(said) + f"{near} A state without rules belongs in 'halt:'."
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=2, cutoff=_ALIKE)
+    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _single(headers: Mapping[str, tuple[str, ...]], key: str, default: str | None) -> str:
@@ -299,7 +383,7 @@ def _check_words(machine: Machine) -> None:
             if comment or word in _RESERVED or not re.fullmatch(r"\S{1,40}", word):
                 raise machine._error(
                     f"has the {kind} '{_short(word)}'; a {kind} is one word of at most 40 characters, none "
-                    "of L R S = <s> <pad> -> any" + ("" if kind == "symbol" else ", without a # in front")
+                    f"of {' '.join(_RESERVED)}" + ("" if kind == "symbol" else ", without a # in front")
                 )
     both = set(machine.states) & set(machine.alphabet)
     if both:

@@ -1,4 +1,4 @@
-"""A task as a spec, its name and its parameters as JSON, and back."""
+"""A task as a spec, its name and its parameters as JSON, and back; a machine is written as its text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from separatrix.records import JsonValue
 from separatrix.tasks import TASKS, Task
 from separatrix.tasks._sparse_features import Feature
 from separatrix.tasks.interface import make
+from separatrix.tasks.machine_runs import MachineRuns
+from separatrix.tasks.machines import Machine, parse_machine
 
 __all__ = ["spec_of", "task_of"]
 
 _PLAIN: Final = (bool, int, float, str, type(None))
+_UNLISTED: Final[Mapping[str, type[Task]]] = {MachineRuns.name: MachineRuns}
+"""Tasks that no registry lists, since a command line cannot express them."""
 
 
 def spec_of(task: Task) -> TaskSpec:
@@ -34,7 +38,7 @@ def task_of(spec: TaskSpec) -> Task:
 
     A spec may come from a stranger, so it can make no task read a file.
     """
-    kind = TASKS.get(spec.name)
+    kind = _UNLISTED.get(spec.name) or TASKS.get(spec.name)
     types = typing.get_type_hints(kind)
     known = {field.name for field in dataclasses.fields(kind) if field.init}
     values: dict[str, Any] = {}
@@ -55,6 +59,8 @@ def _plain(task: Task, name: str, value: object) -> JsonValue:
         return tuple(_plain(task, name, each) for each in value)
     if isinstance(value, Feature):
         return {"indices": value.indices, "table": value.table}
+    if isinstance(value, Machine):
+        return value.render()
     raise InvalidInput(
         f"{task.name} with a {type(value).__name__} for {name} cannot be written to a file; leave {name} out."
     )
@@ -67,6 +73,8 @@ def _rich(task: str, name: str, value: JsonValue, kind: Any) -> object:
         raise InvalidFile(f"A file cannot name another to read; {task} here has one for {name}.")
     if isinstance(value, Mapping):
         raise InvalidFile(f"{task} takes no object for {name}.")
+    if kind is Machine:
+        return _machine(task, name, value)
     if not isinstance(value, tuple):
         return value
     lists = [part for part in parts if typing.get_origin(part) is tuple]
@@ -82,6 +90,15 @@ def _feature(data: JsonValue) -> Feature:
         if isinstance(indices, tuple) and isinstance(table, tuple):
             return Feature(indices=indices, table=table)  # type: ignore[arg-type]
     raise InvalidFile("A feature is an object with the lists 'indices' and 'table'.")
+
+
+def _machine(task: str, name: str, value: JsonValue) -> Machine:
+    if not isinstance(value, str):
+        raise InvalidFile(f"{task} takes a machine as text for {name}.")
+    try:
+        return parse_machine(value)
+    except InvalidInput as error:
+        raise InvalidFile(f"The machine of {task} breaks a rule: {error}") from error
 
 
 def _number(task: str, name: str, value: JsonValue) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from separatrix.accounting import Size
 from separatrix.evidence import Claim
@@ -17,10 +17,13 @@ from separatrix.witnesses.language import Built
 
 __all__ = ["Witness", "shown_by"]
 
+_COUNTS_AS: Final = {"machine-runs": "turing"}
+"""What a theorem says of the task turing it says of every machine, so of those from elsewhere too."""
+
 
 def shown_by(theorem_id: str, task: str, family: str, variant: str) -> Artefact:
     """The key of what weights for a task show; a theorem about every task is shown by any of them."""
-    about = task if theorem(theorem_id).tasks else None
+    about = _COUNTS_AS.get(task, task) if theorem(theorem_id).tasks else None
     return Artefact(theorem=theorem_id, kind="witness", task=about, family=family, variant=variant)
 
 

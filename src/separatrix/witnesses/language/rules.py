@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from separatrix.errors import InvalidInput
 from separatrix.witnesses.language.forms import Exact, Field, Linear, Term, as_linear, constant
 from separatrix.witnesses.language.operations import Gadget, Obligation, Undecided, Unit
 from separatrix.witnesses.language.program import LayerScript, Program
@@ -55,6 +56,9 @@ class Equals:
     value: int
     text: str = ""
 
+    def __post_init__(self) -> None:
+        _check_condition(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Differs:
@@ -64,12 +68,19 @@ class Differs:
     value: int
     text: str = ""
 
+    def __post_init__(self) -> None:
+        _check_condition(self)
+
 
 @dataclass(frozen=True)
 class Word:
     """Writes a word."""
 
     word: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.word, str):
+            raise InvalidInput(f'A word to write is a text, as in Word("done"); got {_kind(self.word)}.')
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +89,11 @@ class Number:
 
     block: str
     value: Term
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.block, str):
+            raise InvalidInput(f"A Number names its block of words first; got {_kind(self.block)}.")
+        _check_form("A Number", self.value)
 
 
 Condition: TypeAlias = Equals | Differs
@@ -91,6 +107,18 @@ class Rule:
 
     when: tuple[Condition, ...]
     write: Word | Number
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.when, tuple):
+            raise InvalidInput(
+                "A rule has a tuple of conditions, as in Rule((Equals(form, 1),), …) with a comma behind a "
+                f"single one; got {_kind(self.when)}."
+            )
+        strange = [each for each in self.when if not isinstance(each, (Equals, Differs))]
+        if strange:
+            raise InvalidInput(f"The conditions of a rule are Equals or Differs; got {_kind(strange[0])}.")
+        if not isinstance(self.write, (Word, Number)):
+            raise InvalidInput(f'A rule writes Word("…") or Number("block", form); got {_kind(self.write)}.')
 
 
 Key: TypeAlias = tuple[object, ...]
@@ -112,11 +140,20 @@ class Bits:
 
 def interpret(rules: Sequence[Rule], held: Mapping[Field, Sequence[Exact]]) -> Written | None:
     """What the rules write where fields hold these numbers; nothing if no rule applies."""
-    found = [rule.write for rule in rules if all(_holds(condition, held) for condition in rule.when)]
-    assert len(found) <= 1, f"rules exclude each other; {len(found)} apply at once"
+    found = [
+        (place, rule.write)
+        for place, rule in enumerate(rules, start=1)
+        if all(_holds(condition, held) for condition in rule.when)
+    ]
+    if len(found) > 1:
+        named = " and ".join(f"{place} (writes {_written(write)})" for place, write in found[:3])
+        raise InvalidInput(
+            f"At most one rule may apply, and here {len(found)} do: numbers {named}"
+            f"{' and more' if len(found) > 3 else ''}; add a condition that tells them apart."
+        )
     if not found:
         return None
-    write = found[0]
+    _, write = found[0]
     return write.word if isinstance(write, Word) else (write.block, int(_number(write.value, held)))
 
 
@@ -263,6 +300,29 @@ def _sum_of(cases: Sequence[_Case], text: str) -> Callable[[Callable[[int], Fiel
         )
 
     return make
+
+
+def _written(write: Word | Number) -> str:
+    return write.word if isinstance(write, Word) else f"a {write.block}"
+
+
+def _kind(value: object) -> str:
+    """A value as a sentence names it: texts and numbers as they are, else its type."""
+    return f"{value!r:.60}" if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+
+
+def _check_condition(condition: Condition) -> None:
+    name = type(condition).__name__
+    _check_form(name, condition.form)
+    if type(condition.value) is not int:
+        raise InvalidInput(f"{name} compares with a whole number; got {_kind(condition.value)}.")
+
+
+def _check_form(what: str, form: object) -> None:
+    if not isinstance(form, (Field, Linear, int, Fraction)):
+        raise InvalidInput(f"{what} is about a field, a form or an exact number; got {_kind(form)}.")
+    if isinstance(form, (Field, Linear)) and as_linear(form).out != 1:
+        raise InvalidInput(f"{what} is about one number; got a form of {as_linear(form).out}.")
 
 
 def _holds(condition: Condition, held: Mapping[Field, Sequence[Exact]]) -> bool:
