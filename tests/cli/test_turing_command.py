@@ -141,8 +141,10 @@ def test_a_long_run_is_cut(flip: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             FLIP.replace("flip _ -> done", "flip _ -> doen"),
-            "Machine flip has no rule at all for state doen, which line 6 enters. 'halt:' names done, which no "
-            "rule enters. Did you mean done? A state without rules belongs in 'halt:'.",
+            (
+                "Machine flip has no rule at all for state doen, which line 6 enters. 'halt:' names done, "
+                "which no rule enters. Did you mean done? A state without rules belongs in 'halt:'."
+            ),
         ),
         (
             FLIP.replace("halt: done\n", ""),

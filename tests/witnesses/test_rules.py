@@ -138,8 +138,8 @@ def test_rules_that_overlap_are_a_mistake() -> None:
     with pytest.raises(InvalidInput) as caught:
         interpret(rules, {number: (1,)})
     assert str(caught.value) == (
-        "At most one rule may apply, and here 2 do: numbers 1 (writes a) and 2 (writes b); add a condition that "
-        "tells them apart."
+        "At most one rule may apply, and here 2 do: numbers 1 (writes a) and 2 (writes b); add a condition "
+        "that tells them apart."
     )
     with pytest.raises(InvalidInput, match=r"here 4 do: numbers 1 .* and 3 \(writes a digit\) and more;"):
         interpret([*rules, Rule((), Number("digit", number)), Rule((), Word("c"))], {number: (1,)})
@@ -151,32 +151,28 @@ ONE = Equals(NUMBER, 1)
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("kind", "given", "words"),
     [
-        (lambda: Rule(ONE, Word("a")), "with a comma behind a single one; got a Equals."),
-        (
-            lambda: Rule([ONE], Word("a")),
-            "A rule has a tuple of conditions, as in Rule((Equals(form, 1),), …)",
-        ),
-        (lambda: Rule((ONE, True), Word("a")), "conditions of a rule are Equals or Differs; got True."),
-        (lambda: Rule((ONE,), "a"), 'A rule writes Word("…") or Number("block", form); got \'a\'.'),
-        (lambda: Rule((ONE,), ("digit", NUMBER)), "form); got a tuple."),
-        (lambda: Word(3), 'A word to write is a text, as in Word("done"); got 3.'),
-        (lambda: Number(NUMBER, "digit"), "A Number names its block of words first; got a Field."),
-        (
-            lambda: Number("digit", "number"),
-            "A Number is about a field, a form or an exact number; got 'number'.",
-        ),
-        (lambda: Number("digit", WIDE), "A Number is about one number; got a form of 2."),
-        (lambda: Equals("kind", 1), "Equals is about a field, a form or an exact number; got 'kind'."),
-        (lambda: Differs(WIDE, 1), "Differs is about one number; got a form of 2."),
-        (lambda: Equals(NUMBER, "a"), "Equals compares with a whole number; got 'a'."),
-        (lambda: Differs(NUMBER, 0.5), "Differs compares with a whole number; got 0.5."),
+        (Rule, (ONE, Word("a")), "with a comma behind a single one; got a Equals."),
+        (Rule, ([ONE], Word("a")), "A rule has a tuple of conditions, as in Rule((Equals(form, 1),), …)"),
+        (Rule, ((ONE, True), Word("a")), "conditions of a rule are Equals or Differs; got True."),
+        (Rule, ((ONE,), "a"), 'A rule writes Word("…") or Number("block", form); got \'a\'.'),
+        (Rule, ((ONE,), ("digit", NUMBER)), "form); got a tuple."),
+        (Word, (3,), 'A word to write is a text, as in Word("done"); got 3.'),
+        (Number, (NUMBER, "digit"), "A Number names its block of words first; got a Field."),
+        (Number, ("digit", "number"), "A Number is about a field, a form or an exact number; got 'number'."),
+        (Number, ("digit", WIDE), "A Number is about one number; got a form of 2."),
+        (Equals, ("kind", 1), "Equals is about a field, a form or an exact number; got 'kind'."),
+        (Differs, (WIDE, 1), "Differs is about one number; got a form of 2."),
+        (Equals, (NUMBER, "a"), "Equals compares with a whole number; got 'a'."),
+        (Differs, (NUMBER, 0.5), "Differs compares with a whole number; got 0.5."),
     ],
 )
-def test_what_is_no_rule_is_refused_where_it_is_made(make: Callable[[], object], words: str) -> None:
+def test_what_is_no_rule_is_refused_where_it_is_made(
+    kind: Callable[..., object], given: tuple[object, ...], words: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
-        make()
+        kind(*given)
     assert words in str(caught.value)
 
 

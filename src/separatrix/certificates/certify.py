@@ -106,6 +106,11 @@ def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | N
         case str() | Path():
             return _about(load(subject), task)
         case Built():
+            if task is None and subject.program.own_words:
+                raise InvalidInput(
+                    "This program reads words of its own, so there is no task to hold it to; name one whose "
+                    "inputs are such words: certify(built, task)."
+                )
             return _about(subject.model, task or subject.program.task)
         case ExplicitModel():
             if task is None:

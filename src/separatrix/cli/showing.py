@@ -38,15 +38,19 @@ def print_answer(solution: Solution, *, about: str, show: bool) -> None:
     lines = wrapped(
         printable_line(solution.text or f"none, {_why(solution)}"), console.width - len("answer: ")
     )
-    style = "bold green" if solution.right else "bold yellow" if solution.answer is None else "bold red"
+    style = "bold yellow" if solution.answer is None else "bold red" if _wrong(solution) else "bold green"
     console.print(Text.assemble("answer: ", ("\n".join(cut(lines)), style)), soft_wrap=True)
-    if solution.answer is not None and not solution.right:
+    if _wrong(solution):
         print("\n".join(wrapped(printable_line(_right_one(solution)), console.width)))
     machine = told(solution)
     if machine is not None:
         tape = wrapped(f"tape: {printable_line(final_tape(machine, _blank(solution)))}", console.width)
         print("\n".join(cut(tape)))
     print(", ".join(_amounts(solution, machine)))
+
+
+def _wrong(solution: Solution) -> bool:
+    return solution.answer is not None and solution.right is False
 
 
 def _right_one(solution: Solution) -> str:

@@ -66,7 +66,7 @@ def solve(
         write_json(_facts(solution))
     else:
         print_answer(solution, about=_about(made), show=show)
-    return 0 if solution.right else 1
+    return 0 if solution.answer is not None and solution.right is not False else 1
 
 
 def _about(task: Task) -> str:

@@ -93,7 +93,7 @@ def turing(
         write_json({**about, **run_facts(solution)})
     else:
         print_answer(solution, about=read.name, show=show)
-    return 0 if solution.answer is not None else 1
+    return 0 if solution.answer is not None and solution.right is not False else 1
 
 
 def _machine(named: str) -> Machine:

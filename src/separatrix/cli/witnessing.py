@@ -193,5 +193,6 @@ def _print(built: Witness, certificate: Certificate | None) -> None:
     if certificate is None:
         verdict = "not certified: no proof was asked for; --out DIR proves and keeps it"
     else:
-        verdict = f"{certificate.verdict}: right on {certificate.inputs} inputs, in {certificate.arithmetic}"
+        proved = "right on" if certificate.verdict == "proved" else "not proved for"
+        verdict = f"{certificate.verdict}: {proved} {certificate.inputs} inputs, in {certificate.arithmetic}"
     print("\n".join(wrapped(verdict, console.width)))

@@ -283,7 +283,8 @@ def _assemble(headers: Mapping[str, tuple[str, ...]], rules: Sequence[_RuleLine]
             halting=halting,
         )
     except _NoRule as lack:
-        raise InvalidInput(_no_rule(*lack.args, rules)) from None
+        machine, state, symbol = lack.args
+        raise InvalidInput(_no_rule(machine, state, symbol, rules)) from None
 
 
 def _read_by(

@@ -55,12 +55,18 @@ class Solution:
         return " ".join(self.witness.task.render_target(each) for each in self.answer)
 
     @property
-    def right(self) -> bool:
-        """Whether it is the task's own answer, or near enough to it where answers are vectors."""
-        if self.answer is None:
-            return False
+    def right(self) -> bool | None:
+        """Whether it is the task's own answer, or near enough to it where answers are vectors.
+
+        None where the task has no answer itself, such as to a machine's run that takes more steps than it
+        allows.
+        """
         task = self.witness.task
         labels, space = task.solve(self.row.unsqueeze(0)), task.target_space
+        if not bool(labels.mask.any()):
+            return None
+        if self.answer is None:
+            return False
         if self.run is not None:
             return torch.equal(self.answer, labels.answer)
         wanted = labels.targets[labels.mask]

@@ -24,7 +24,8 @@ from separatrix.precision import Numbers, NumberSystem, concatenate
 
 __all__ = ["AttentionCell", "Cell", "RecurrentCell", "cell_of"]
 
-_LOGITS_AT_ONCE: Final = 1 << 22
+_LOGITS_AT_ONCE: Final = 1 << 18  # so few that they stay in cache; a GPU has room for more
+_LOGITS_ON_A_GPU: Final = 1 << 24
 _FIRST_ROOM: Final = 64
 
 
@@ -117,7 +118,8 @@ class AttentionCell(Cell):
         before = self._keys.length
         keys = self._keys.append(self._by_head(projected[..., ends[0] : ends[1]]))
         values = self._values.append(self._by_head(projected[..., ends[1] :]))
-        step = max(1, _LOGITS_AT_ONCE // (batch * self._heads * keys.shape[2]))
+        most = _LOGITS_ON_A_GPU if stream.device.type == "cuda" else _LOGITS_AT_ONCE
+        step = max(1, most // (batch * self._heads * keys.shape[2]))
         parts = []
         for low in range(0, count, step):
             here = queries[:, :, low : low + step]

@@ -310,6 +310,11 @@ class Program:
         return self.task.vocabulary
 
     @property
+    def own_words(self) -> bool:
+        """Whether its vocabulary is another than the task's."""
+        return self._vocabulary is not None
+
+    @property
     def on_words(self) -> bool:
         """Whether its inputs are words."""
         return self._vocabulary is not None or isinstance(self.task, WordTask)
