@@ -196,9 +196,10 @@ def test_hard_graphs(n: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
-@pytest.mark.parametrize("n", [16, 64, 128])
-def test_a_thousand_random_graphs(n: int, graphs: str) -> None:
-    assert wrong(built(n), sampled(n, graphs, 1000)) == 0
+@pytest.mark.parametrize(("n", "count"), [(16, 500), (64, 64), (128, 16)])
+def test_many_random_graphs(n: int, count: int, graphs: str) -> None:
+    """`benchmarks.thinking` decides a thousand of each."""
+    assert wrong(built(n), sampled(n, graphs, count)) == 0
 
 
 @pytest.mark.slow

@@ -170,12 +170,12 @@ def test_rules_write_the_whole_trace_of_random_graphs(graphs: str) -> None:
 @pytest.mark.slow
 def test_rules_write_the_whole_trace_in_every_order() -> None:
     assert follows_the_task(full(4), every_graph(full(4)))
-    assert follows_the_task(full(5), every_graph(full(5), 37))
+    assert follows_the_task(full(5), every_graph(full(5), 211))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
-@pytest.mark.parametrize(("n", "count"), [(16, 60), (64, 12), (128, 6)])
+@pytest.mark.parametrize(("n", "count"), [(16, 30), (64, 4), (128, 1)])
 def test_rules_write_the_whole_trace_of_many_random_graphs(graphs: str, n: int, count: int) -> None:
     task = full(n, graphs)
     assert follows_the_task(task, task.sample(count, seed=2).inputs)
@@ -197,7 +197,7 @@ def test_weights_write_every_token_of_random_graphs(graphs: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
 def test_weights_write_every_token_of_many_random_graphs(graphs: str) -> None:
-    for n, count in ((16, 500), (64, 50), (128, 20), (256, 4)):
+    for n, count in ((16, 200), (64, 20), (128, 4)):
         assert wrong_labels(built(n), full(n, graphs).sample(count, seed=9).inputs) == 0
 
 
@@ -214,7 +214,7 @@ def test_fewer_bits_than_the_scores_need_are_too_few(n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "p"), [(16, 19), (64, 27), (256, 35)])
+@pytest.mark.parametrize(("n", "p"), [(16, 19), (64, 27)])
 def test_state_bits_grow_like_the_logarithm(n: int, p: int) -> None:
     assert p == least_p(n)
     witness = built(n, FixedNearest(p=p))
@@ -245,7 +245,7 @@ def test_runs_on_every_graph_of_five_vertices() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
-@pytest.mark.parametrize(("n", "count"), [(16, 100), (64, 20)])
+@pytest.mark.parametrize(("n", "count"), [(16, 64), (64, 6)])
 def test_runs_on_many_random_graphs(graphs: str, n: int, count: int) -> None:
     task = full(n, graphs)
     assert right_to_the_end(built(n), task, task.sample(count, seed=7).inputs)

@@ -163,10 +163,11 @@ def test_random_graphs(make: Make) -> None:
 @pytest.mark.slow
 @FORMS
 @pytest.mark.parametrize("law", ["hub", "uniform"])
-@pytest.mark.parametrize("n", [16, 64, 128])
-def test_a_thousand_random_graphs(make: Make, n: int, law: str) -> None:
-    graphs = sampled(n, law, 1000)
-    assert 400 < sum(chain(n, edges)[-1] == "YES" for edges in graphs) < 600
+@pytest.mark.parametrize(("n", "count"), [(16, 500), (64, 64), (128, 24)])
+def test_many_random_graphs(make: Make, n: int, count: int, law: str) -> None:
+    """`benchmarks.thinking` decides a thousand of each."""
+    graphs = sampled(n, law, count)
+    assert count / 5 < sum(chain(n, edges)[-1] == "YES" for edges in graphs) < 4 * count / 5
     assert wrong(built(make, n), graphs) == 0
 
 
@@ -179,7 +180,7 @@ def test_hard_graphs(make: Make, n: int) -> None:
 @pytest.mark.slow
 @FORMS
 def test_a_thousand_vertices(make: Make) -> None:
-    graphs = [*hard_graphs(1000), *sampled(1000, "hub", 2), *sampled(1000, "uniform", 2)]
+    graphs = [*hard_graphs(1000)[::4], *sampled(1000, "uniform", 1)]
     assert wrong(built(make, 1000), graphs) == 0
 
 

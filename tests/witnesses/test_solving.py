@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
 import separatrix
+from separatrix import save, task
 from separatrix.errors import InvalidInput, UnknownName
+from separatrix.generation.decoding import generate
 from separatrix.generation.runs import Progress
-from separatrix.precision import system_named
+from separatrix.models import CausalModel
+from separatrix.precision import FixedNearest, system_named
 from separatrix.witnesses import Choices, witness_for
 from separatrix.witnesses.solving import ask, solve, written_answers
 
@@ -85,3 +93,43 @@ def test_a_model_that_sees_all_at_once_cannot_write() -> None:
     assert graph.script is not None
     with pytest.raises(InvalidInput, match="Only a model that reads token by token can write"):
         written_answers(lookup.model, graph.script, torch.zeros(1, 17, dtype=torch.int64))
+
+
+def test_the_page_beside_kept_weights_that_write_runs_as_it_stands(tmp_path: Path) -> None:
+    about = task("is-tree", n=4, form="cot")
+    save(witness_for(about, family="transformer-cot"), tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "README.md").read_text(), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("which is right") == 3
+    assert done.stdout.endswith("proved\n")
+
+
+def test_rows_of_another_size_are_refused() -> None:
+    small, large = (task("is-tree", n=n, form="cot") for n in (5, 12))
+    witness = witness_for(small, family="hybrid-cot")
+    with pytest.raises(InvalidInput, match="This witness is for is-tree with n=5"):
+        ask(witness, large.sample(1, seed=0).inputs)
+    assert witness.script is not None
+    assert isinstance(witness.model, CausalModel)
+    prompt = witness.script.prompt(small.sample(1, seed=0).inputs[0])
+    with pytest.raises(InvalidInput, match="Build the model for a larger n"):
+        generate(witness.model, [prompt * 40], witness.script)
+
+
+def test_a_wrong_answer_is_known_to_be_wrong() -> None:
+    about = task("counting", n=4)
+    found = solve(
+        about, "s3 s3 s58 s1 s3 >2", family="transformer", choices=Choices(system=FixedNearest(p=9))
+    )
+    assert found.right is False
+    assert solve(about, "s3 s3 s58 s1 s3 >2", family="transformer").right is True
+    assert "counting" in repr(found)
+    assert len(repr(found)) < 200
+
+
+def test_a_graph_as_people_write_it_and_the_form_of_the_construction() -> None:
+    found = solve(task("is-tree", n=3), "1 2\n2 3")
+    assert (found.text, found.right) == ("YES", True)

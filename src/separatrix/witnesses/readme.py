@@ -30,6 +30,18 @@ certificate = separatrix.certify(".")
 print(certificate.verdict)
 """
 
+_USE_IN_WRITING: Final = """import separatrix
+from separatrix.witnesses.solving import ask
+
+witness = separatrix.load(".")
+for solution in ask(witness, witness.task.sample(3, seed=0).inputs):
+    print(" ".join(solution.words))
+    print("answers", solution.text, "which is", "right" if solution.right else "wrong")
+
+certificate = separatrix.certify(".")
+print(certificate.verdict)
+"""
+
 _FILES: Final = (
     "`weights.safetensors` has the weights, float64 numbers that the arithmetic rounds to its own; "
     "`witness.json` has all else. Each names the other by its SHA-256. "
@@ -59,7 +71,7 @@ def readme(witness: Witness, certificate: Certificate | None) -> str:
             "",
             "Load and run them here with Python:",
             "",
-            f"```python\n{_USE}```",
+            f"```python\n{_USE if witness.script is None else _USE_IN_WRITING}```",
             "",
             "Prove them right again, from the weights and the spec alone:",
             "",

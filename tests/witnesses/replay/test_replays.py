@@ -90,7 +90,7 @@ def test_dyck_is_decided_as_the_oracle_does() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "count"), [(4, 256), (6, 256), (8, 64), (32, 4)])
+@pytest.mark.parametrize(("n", "count"), [(4, 256), (8, 48), (32, 2)])
 def test_dyck_at_greater_lengths(n: int, count: int) -> None:
     """All strings of 4 brackets, and longer ones, half of them members."""
     strings = task("dyck", n=n)

@@ -109,7 +109,7 @@ def test_random_machines(family: str, task: MachineRuns, data: st.DataObject) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(small_tasks(), st.data())
 def test_many_random_machines(family: str, task: MachineRuns, data: st.DataObject) -> None:
     tapes = data.draw(
