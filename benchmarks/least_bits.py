@@ -11,51 +11,73 @@ from torch import Tensor
 from separatrix.errors import SeparatrixError
 from separatrix.precision import system_named
 from separatrix.tasks import Task, task
-from separatrix.witnesses import CATALOGUE, Choices, Entry
+from separatrix.witnesses import CATALOGUE, Choices, Entry, entries_for
 from separatrix.witnesses.solving import ask
 
-__all__ = ["failures", "least_bits", "precision_rows"]
+__all__ = ["Trial", "least_bits", "precision_rows"]
 
 _MOST: Final = 151
 _MOST_INPUTS: Final = 300
 _RANDOM: Final = 16
 
 
-def least_bits(chosen: Task, family: str, rows: Tensor, *, variant: str | None = None) -> int:
-    """The least odd p with which these rows are answered right, if more bits never do harm."""
-    from separatrix.witnesses import entries_for
+def least_bits(
+    chosen: Task, family: str, rows: Tensor, *, variant: str | None = None, likely: int | None = None
+) -> tuple[int, int]:
+    """The least odd p with which these rows are answered right, and how many are not with two bits less.
 
+    That more bits do no harm is taken for granted. A likely p is tried first, with the one below it.
+    """
     entry = next(each for each in entries_for(chosen.name, family, variant) if each.serves(chosen))
+    trial = Trial(entry, chosen, rows)
+    if likely is not None and not trial.failures(likely):
+        below = trial.failures(likely - 2)
+        if below:
+            return likely, below
     low, high = 3, 15
-    while failures(entry, chosen, high, rows):
+    while trial.failures(high):
         low, high = high, 2 * high + 1
         assert low < _MOST, "no p was enough"
     while high - low > 2:
         middle = (low + high) // 2
         middle += 1 - middle % 2
-        low, high = (middle, high) if failures(entry, chosen, middle, rows) else (low, middle)
-    return high
+        low, high = (middle, high) if trial.failures(middle) else (low, middle)
+    return high, trial.failures(high - 2)
 
 
-def failures(entry: Entry, chosen: Task, p: int, rows: Tensor) -> int:
-    """How many rows the witness in p bits answers wrongly; all of them where it cannot be written so.
+class Trial:
+    """A construction that is run on the same rows with one number system after another."""
 
-    One that writes is wrong where it writes another word than the same witness does in float64.
-    """
-    try:
-        witness = entry.builder()(chosen, Choices(system=system_named(f"nearest:{p}")))
-    except SeparatrixError:
-        return len(rows)
-    if witness.script is None:
-        labels = chosen.solve(rows)
-        return int(((witness.model.answers(rows) != labels.targets) & labels.mask).any(1).sum())
-    meant = ask(entry.builder()(chosen, Choices()), rows)
-    found = ask(witness, rows)
-    right = chosen.solve(rows).answer.tolist()
-    return sum(
-        each.run != as_meant.run or each.answer is None or int(each.answer[0]) != answer
-        for each, as_meant, answer in zip(found, meant, right, strict=True)
-    )
+    def __init__(self, entry: Entry, chosen: Task, rows: Tensor) -> None:
+        self._build, self._task, self._rows = entry.builder(), chosen, rows
+        self._labels = chosen.solve(rows)
+        meant = self._build(chosen, Choices())
+        self._meant = None if meant.script is None else ask(meant, rows)
+        self._known: dict[int, int] = {}
+
+    def failures(self, p: int) -> int:
+        """How many rows are answered wrongly in p bits; all of them where the weights cannot be written so.
+
+        A witness that writes is wrong where it writes another word than the same witness does in float64.
+        """
+        if p not in self._known:
+            self._known[p] = self._failures(p)
+        return self._known[p]
+
+    def _failures(self, p: int) -> int:
+        rows, labels = self._rows, self._labels
+        try:
+            witness = self._build(self._task, Choices(system=system_named(f"nearest:{p}")))
+        except SeparatrixError:
+            return len(rows)
+        if self._meant is None:
+            return int(((witness.model.answers(rows) != labels.targets) & labels.mask).any(1).sum())
+        return sum(
+            each.run != meant.run or each.answer is None or int(each.answer[0]) != answer
+            for each, meant, answer in zip(
+                ask(witness, rows), self._meant, labels.answer.tolist(), strict=True
+            )
+        )
 
 
 def hard_rows(chosen: Task) -> Tensor:
@@ -82,7 +104,7 @@ def precision_rows(sizes: list[int], theorems: list[str]) -> Iterator[dict[str, 
         for n in sizes:
             chosen = task(entry.task, n=n, **entry.takes, **EXAMPLES.get((entry.theorem, entry.task), {}))
             rows = hard_rows(chosen)
-            p = least_bits(chosen, entry.family, rows, variant=entry.variant)
+            p, below = least_bits(chosen, entry.family, rows, variant=entry.variant)
             yield {
                 "theorem": entry.theorem,
                 "task": entry.task,
@@ -91,5 +113,5 @@ def precision_rows(sizes: list[int], theorems: list[str]) -> Iterator[dict[str, 
                 "n": n,
                 "p": p,
                 "inputs": len(rows),
-                "wrong_below": failures(entry, chosen, p - 2, rows),
+                "wrong_below": below,
             }

@@ -169,7 +169,7 @@ class _IEEE(NumberSystem):
         # Where the result is 0 it comes several times faster from minus infinity. (`torch.softmax` is no way
         # out: it multiplies by a reciprocal, and every quotient is to be rounded once.)
         exps = torch.exp(below.masked_fill_(below < self._vanishing, -torch.inf))
-        return self._wrap(exps / exps.sum(-1, keepdim=True))
+        return self._wrap(exps.div_(exps.sum(-1, keepdim=True)))
 
     def _read(self, numbers: Numbers) -> Float[Tensor, "*shape"]:
         return self.parts_of(numbers)[0]

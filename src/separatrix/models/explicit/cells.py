@@ -122,8 +122,10 @@ class AttentionCell(Cell):
         step = max(1, most // (batch * self._heads * keys.shape[2]))
         parts = []
         for low in range(0, count, step):
-            here = queries[:, :, low : low + step]
-            parts.append(system.attention(here, keys, values, mask=_mask(here, keys, before + low)))
+            here, seen = queries[:, :, low : low + step], before + min(count, low + step)
+            # Keys behind the last of these queries are seen by none of them.
+            shown = keys[:, :, :seen], values[:, :, :seen]
+            parts.append(system.attention(here, *shown, mask=_mask(here, seen, before + low)))
         found = parts[0] if len(parts) == 1 else concatenate(parts, axis=2)
         joined = found.transpose(1, 2).reshape(batch, count, self._heads * self._value)
         y = self._output(joined)
@@ -212,10 +214,10 @@ def _spread(output: Tensor, heads: Sequence[Head], width: int) -> Tensor:
     return torch.cat([torch.nn.functional.pad(each, (0, width - each.shape[1])) for each in parts], dim=1)
 
 
-def _mask(queries: Numbers, keys: Numbers, first: int) -> Bool[Tensor, "query key"] | None:
-    """Which keys a query sees; None where it is the last position and sees them all."""
-    count, total = queries.shape[2], keys.shape[2]
-    if count == 1 and first == total - 1:
+def _mask(queries: Numbers, total: int, first: int) -> Bool[Tensor, "query key"] | None:
+    """Which of so many keys a query sees; None where it is the last position and sees them all."""
+    count = queries.shape[2]
+    if count == 1:
         return None
     asking = torch.arange(first, first + count, device=queries.device)
     return torch.arange(total, device=queries.device) <= asking.unsqueeze(1)
