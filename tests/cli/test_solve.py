@@ -208,7 +208,7 @@ def test_an_arithmetic_too_small_gives_no_answer_and_exit_code_1() -> None:
         ("is-tree --input _ --n 3", "A graph of 3 vertices is given by 2 edges; got 0."),
         ("is-tree --input 1_2 --n 5", "A graph of 5 vertices is given by 4 edges; got 1."),
         ("is-tree --input 1_2_2_3 --n 2", "A graph of 2 vertices is given by 1 edges; got 2."),
-        ("is-tree --input 1_2_2_9", "With 2 edges there are 3 vertices, numbered from 1; got the edge 2 ~ 9."),
+        ("is-tree --input 1_2_2_9", "With 2 edges there are 3 vertices, numbered from 1; got the edge 2 ~ 9"),
         ("is-tree --input 0_1", "got the edge 0 ~ 1."),
         ("is-tree --input -1_2", "got '-1 2' in line 1."),
         ("is-tree --input 1_2_3_3_4_1", "An edge joins two different vertices; got 3 ~ 3."),

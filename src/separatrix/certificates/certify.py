@@ -173,6 +173,8 @@ def _all_inputs(about: _About) -> _Outcome:
     model, task = about.model, about.task
     if not few_inputs(model, task, about.script):
         return _Outcome(note="There are too many inputs to try them all.")
+    if not any(bool(task.solve(rows).mask.any()) for rows in task.enumerate()):
+        return _Outcome(note="No input of this task has an answer.")
     wrong = first_wrong(model, task, task.enumerate(), about.script)
     if wrong is not None:
         return _Outcome(wrong=wrong)

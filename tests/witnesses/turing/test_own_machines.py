@@ -111,3 +111,9 @@ def test_machines_show_only_what_is_said_of_machines(claimed: str, tmp_path: Pat
     with_spec(folder, change)
     refusal(folder)
     assert isinstance(compiled().task, MachineRuns)
+
+
+def test_nothing_is_proved_where_nothing_is_asked() -> None:
+    """A machine that never halts in its room leaves no run to be right about."""
+    endless = parse_machine("start: on\nhalt: off\non _ -> on R\non 1 -> off S")
+    assert separatrix.certify(compile_turing(endless, family="hybrid-cot", n=0, steps=3)).verdict == "unknown"
