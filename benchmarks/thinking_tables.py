@@ -56,6 +56,7 @@ def graphs_table(data: Row) -> str:
             "tours right",
             "most tokens",
             "most searches",
+            "machine",
             "seconds",
         ),
         (
@@ -69,6 +70,7 @@ def graphs_table(data: Row) -> str:
                 row["tours"],
                 row["most_tokens"],
                 row["searches"],
+                row["machine"],
                 f"{row['seconds']:.1f}",
             )
             for row in _rows(data, "graphs")
