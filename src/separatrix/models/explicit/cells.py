@@ -18,7 +18,7 @@ from torch import Tensor
 from separatrix.errors import InvalidInput
 from separatrix.models.explicit.heads import Head
 from separatrix.models.explicit.layers import Layer
-from separatrix.models.explicit.linear import FeedForward, Prepared
+from separatrix.models.explicit.linear import Prepared
 from separatrix.models.explicit.recurrence import RecurrentLayer
 from separatrix.precision import Numbers, NumberSystem, concatenate
 
@@ -106,7 +106,7 @@ class AttentionCell(Cell):
         ]
         self._queries_keys_values = Prepared(system, torch.cat(stacked), None, device)
         self._output = Prepared(system, _spread(layer.output, heads, self._value), None, device)
-        self._psi = None if layer.feed_forward is None else _Psi(layer.feed_forward, system, device)
+        self._psi = None if layer.feed_forward is None else layer.feed_forward.prepared(system, device)
         self._keys, self._values = _Growing(), _Growing()
 
     def advance(self, stream: Numbers) -> Numbers:
@@ -162,7 +162,7 @@ class RecurrentCell(Cell):
         self.state = system.encode(nothing)
         self._move = Prepared(system, torch.cat([layer.transition, layer.feed], dim=1), None, device)
         self._output = Prepared(system, layer.output, None, device)
-        self._psi = None if layer.feed_forward is None else _Psi(layer.feed_forward, system, device)
+        self._psi = None if layer.feed_forward is None else layer.feed_forward.prepared(system, device)
 
     def advance(self, stream: Numbers) -> Numbers:
         """State by state; what is read of the states, and g, for all positions at once."""
@@ -184,23 +184,6 @@ class RecurrentCell(Cell):
     def carried(self) -> int:
         """The state."""
         return self.state.shape[1]
-
-
-class _Psi:
-    """A feed-forward map with its weights encoded."""
-
-    def __init__(self, psi: FeedForward, system: NumberSystem, device: torch.device) -> None:
-        self._system, self._gated = system, psi.kind == "reglu"
-        self._maps = [Prepared(system, each.matrix, each.bias, device) for each in psi.maps]
-
-    def __call__(self, x: Numbers) -> Numbers:
-        system = self._system
-        if self._gated:
-            first, second, last = self._maps
-            return last(system.multiply(system.relu(first(x)), second(x)))
-        for each in self._maps[:-1]:
-            x = system.relu(each(x))
-        return self._maps[-1](x)
 
 
 def _filled(matrices: Sequence[Tensor], rows: int) -> Tensor:

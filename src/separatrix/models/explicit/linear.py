@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
@@ -114,12 +114,22 @@ class FeedForward:
 
     def __call__(self, system: NumberSystem, x: Numbers) -> Numbers:
         """The image."""
-        if self.kind == "reglu":
-            first, second, last = self.maps
-            return last(system, system.multiply(system.relu(first(system, x)), second(system, x)))
-        for each in self.maps[:-1]:
-            x = system.relu(each(system, x))
-        return self.maps[-1](system, x)
+        return self.prepared(system, x.device)(x)
+
+    def prepared(self, system: NumberSystem, device: torch.device) -> Callable[[Numbers], Numbers]:
+        """The same function with its weights encoded once."""
+        maps = [Prepared(system, each.matrix, each.bias, device) for each in self.maps]
+
+        def gated(x: Numbers) -> Numbers:
+            first, second, last = maps
+            return last(system.multiply(system.relu(first(x)), second(x)))
+
+        def plain(x: Numbers) -> Numbers:
+            for each in maps[:-1]:
+                x = system.relu(each(x))
+            return maps[-1](x)
+
+        return gated if self.kind == "reglu" else plain
 
     @property
     def hidden(self) -> int:

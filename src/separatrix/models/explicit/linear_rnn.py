@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, final
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.accounting import Size, StatePart
@@ -20,8 +20,7 @@ from separatrix.models.explicit.inputs import InputMap
 from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.layout import Layout
 from separatrix.models.explicit.recurrence import RecurrentLayer
-from separatrix.models.explicit.running import Running
-from separatrix.models.interface import CausalModel
+from separatrix.models.explicit.running import Running, TokenByToken
 from separatrix.precision import Float64, Numbers, NumberSystem
 from separatrix.records import JsonObject, Reader
 
@@ -32,7 +31,7 @@ _STEP: Final = 1 << 14  # products that take about as long as what every step ne
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LayeredRNN(ExplicitModel, CausalModel[Running]):
+class LayeredRNN(ExplicitModel, TokenByToken):
     """An input map, recurrent layers, what may stand on top of them, a readout."""
 
     inputs: InputMap
@@ -90,27 +89,10 @@ class LayeredRNN(ExplicitModel, CausalModel[Running]):
             self.inputs, self.layers, self.readout, self.numbers, batch=batch, device=torch.device(device)
         )
 
-    def step(
-        self, token: Shaped[Tensor, "batch *width"], state: Running
-    ) -> tuple[Float[Tensor, "batch out"], Running]:
-        """One position through all layers."""
-        return self.read(token.unsqueeze(1), state)
-
-    def read(
-        self, tokens: Shaped[Tensor, "batch pos *width"], state: Running
-    ) -> tuple[Float[Tensor, "batch out"], Running]:
-        """Several positions at once."""
-        return state.scores(state.advance(tokens)[:, -1]), state
-
     @property
     def longest(self) -> int | None:
         """As far as its places go."""
         return self.inputs.longest
-
-    def kept(self, state: Running, rows: Int[Tensor, "row"]) -> Running:
-        """The rows' states, and keys and values."""
-        state.keep_rows(rows)
-        return state
 
     def size(self, n: int, precision: int) -> Size:
         """Every count: weights; the numbers of all states; keys and values that grow with n."""

@@ -14,9 +14,10 @@ from separatrix.models.explicit.inputs import InputMap, TokenInputs
 from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.linear import Prepared
 from separatrix.models.explicit.recurrence import RecurrentLayer
+from separatrix.models.interface import CausalModel
 from separatrix.precision import Numbers, NumberSystem
 
-__all__ = ["Running"]
+__all__ = ["Running", "TokenByToken"]
 
 _MOST_TABLED: Final = 1 << 23  # numbers: 64 MiB
 
@@ -72,6 +73,27 @@ class Running:
         """Go on with these rows of the batch only."""
         for cell in self.cells:
             cell.keep_rows(rows)
+
+
+class TokenByToken(CausalModel[Running]):
+    """How every model made of causal layers goes on, once it has started."""
+
+    def step(
+        self, token: Shaped[Tensor, "batch *width"], state: Running
+    ) -> tuple[Float[Tensor, "batch out"], Running]:
+        """One position through all layers, against what they carry."""
+        return self.read(token.unsqueeze(1), state)
+
+    def read(
+        self, tokens: Shaped[Tensor, "batch pos *width"], state: Running
+    ) -> tuple[Float[Tensor, "batch out"], Running]:
+        """Several positions at once."""
+        return state.scores(state.advance(tokens)[:, -1]), state
+
+    def kept(self, state: Running, rows: Int[Tensor, "row"]) -> Running:
+        """What the layers carry for these rows."""
+        state.keep_rows(rows)
+        return state
 
 
 class _Embedding:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeAlias, final
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.accounting import Size, StatePart
@@ -23,8 +23,7 @@ from separatrix.models.explicit.input_reading import input_map_from
 from separatrix.models.explicit.inputs import InputMap
 from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.layout import Layout
-from separatrix.models.explicit.running import Running
-from separatrix.models.interface import CausalModel
+from separatrix.models.explicit.running import Running, TokenByToken
 from separatrix.precision import Float64, Numbers, NumberSystem, concatenate
 from separatrix.records import JsonObject, Reader
 
@@ -199,7 +198,7 @@ class UnmaskedTransformer(Transformer):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CausalTransformer(Transformer, CausalModel[Running]):
+class CausalTransformer(Transformer, TokenByToken):
     """A position sees itself and those before it, so tokens can be read one by one."""
 
     form: ClassVar[str] = "causal-transformer"
@@ -222,27 +221,10 @@ class CausalTransformer(Transformer, CausalModel[Running]):
             self.inputs, self.layers, self.readout, self.numbers, batch=batch, device=torch.device(device)
         )
 
-    def step(
-        self, token: Shaped[Tensor, "batch *width"], state: Running
-    ) -> tuple[Float[Tensor, "batch out"], Running]:
-        """One position through all layers, against what was kept."""
-        return self.read(token.unsqueeze(1), state)
-
-    def read(
-        self, tokens: Shaped[Tensor, "batch pos *width"], state: Running
-    ) -> tuple[Float[Tensor, "batch out"], Running]:
-        """Several positions at once."""
-        return state.scores(state.advance(tokens)[:, -1]), state
-
     @property
     def longest(self) -> int | None:
         """As far as its places go."""
         return self.inputs.longest
-
-    def kept(self, state: Running, rows: Int[Tensor, "row"]) -> Running:
-        """The rows' keys and values."""
-        state.keep_rows(rows)
-        return state
 
 
 _FORMS: Final[Mapping[str, type[UnmaskedTransformer] | type[CausalTransformer]]] = {
