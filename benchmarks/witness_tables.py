@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.markdown import table
 
 __all__ = [
     "bits_series",
@@ -41,20 +42,13 @@ def _power(n: int) -> str:
     return f"2^{exponent}" if n == 1 << exponent else f"{n:,}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
-    """The first `text` columns hold words, the others numbers."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * text + "---:|" * (len(head) - text)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def _named(row: Row) -> str:
     return f"{row['task']} ({row['variant']})" if row["variant"] else f"{row['task']}"
 
 
 def lookup_table(data: Row) -> str:
     """Index lookup with the fewest bits, beside the bars."""
-    return _table(
+    return table(
         (
             "N",
             "numbers",
@@ -94,7 +88,7 @@ def lookup_table(data: Row) -> str:
 
 def certified_table(data: Row) -> str:
     """The others in float64, at sizes where trying inputs says nothing."""
-    return _table(
+    return table(
         ("theorem", "task", "size", "verdict", "width", "parameter bits", "build, s", "certify, s"),
         (
             (
@@ -129,7 +123,7 @@ def bits_table(data: Row) -> str:
         bits = {point["n"]: point["parameter_bits"] for point in row["points"]}
         cells = [f"{bits[n]:,}" if n in bits else "" for n in sizes]
         rows.append((row["theorem"], _named(row), *cells, f"{row['power']:.2f}"))
-    return _table(("theorem", "task", *map(_power, sizes), "power of log N"), rows, text=2)
+    return table(("theorem", "task", *map(_power, sizes), "power of log N"), rows, text=2)
 
 
 def precision_table(data: Row) -> str:
@@ -139,7 +133,7 @@ def precision_table(data: Row) -> str:
     for row in data["precision"]:
         cells = {point["n"]: f"{_bits(point['nearest'])} / {_bits(point['down'])}" for point in row["points"]}
         rows.append((row["theorem"], _named(row), row["addresses"], *(cells.get(n, "") for n in sizes)))
-    return _table(("theorem", "task", "addresses", *map(_power, sizes)), rows, text=3)
+    return table(("theorem", "task", "addresses", *map(_power, sizes)), rows, text=3)
 
 
 def _bits(count: int | None) -> str:
@@ -166,7 +160,7 @@ def peer_table(data: Row) -> str:
             )
         )
     head = ("task", "peer", "N", "width", "parameters", "compile, s", "on a worst-case input")
-    return _table((*head, "proven here: width / parameters"), rows, text=2)
+    return table((*head, "proven here: width / parameters"), rows, text=2)
 
 
 _SECTIONS = (
@@ -184,9 +178,9 @@ def page(data: Row) -> str:
         "# Witnesses",
         f"{data['made with']}. Times are CPU seconds. Made by `python -m benchmarks.witnesses`.",
     ]
-    for section, title, table in _SECTIONS:
+    for section, title, made in _SECTIONS:
         if section in data:
-            parts += [f"## {title}", table(data)]
+            parts += [f"## {title}", made(data)]
     parts.append(
         "The peer's figures are data (`benchmarks/peers/weight_compilers.json`), measured on two CPU cores."
     )

@@ -103,13 +103,7 @@ def witnesses_page() -> str:
 def thinking_page() -> str:
     """The page as it stands, with its tables made anew."""
     data = thinking_tables.read_data()
-    measured = {
-        "graphs": thinking_tables.graphs_table(data),
-        "small": thinking_tables.small_table(data),
-        "state": thinking_tables.state_table(data),
-        "precision": thinking_tables.precision_table(data),
-        "speed": thinking_tables.speed_table(data),
-    }
+    measured = {name: thinking_tables.table_of(data, name) for name in thinking_tables.TABLES}
     return _with_tables("thinking.md", {"heads": _heads(), "sizes": _sizes(), **measured})
 
 
