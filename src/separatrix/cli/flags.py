@@ -19,7 +19,7 @@ from separatrix.registry import unknown_name
 if TYPE_CHECKING:
     from separatrix.tasks import Task
 
-__all__ = ["AsJson", "Wanted", "Whole", "named_task", "with_task_flags"]
+__all__ = ["Arithmetic", "AsJson", "Family", "Variant", "Wanted", "Whole", "named_task", "with_task_flags"]
 
 
 def _whole_number(_: type, tokens: Sequence[Token]) -> int:
@@ -31,6 +31,17 @@ def _whole_number(_: type, tokens: Sequence[Token]) -> int:
 
 
 Whole = Annotated[int, Parameter(converter=_whole_number)]
+Family = Annotated[str | None, Parameter(help="Family of models. [default: the first that has a witness]")]
+Variant = Annotated[
+    str | None, Parameter(help="Which of several constructions, as docs/witnesses.md names them.")
+]
+Arithmetic = Annotated[
+    str | None,
+    Parameter(
+        help="float64, float32, down:N,K (S: multiples of N^-K, rounded down) or nearest:P (W: P bits, "
+        "odd). [default: float64]"
+    ),
+]
 AsJson = Annotated[
     bool, Parameter(help="One JSON object on standard output.", negative=(), show_default=False)
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from rich.table import Table
 
-from separatrix.cli.flags import AsJson
+from separatrix.cli.flags import AsJson, Family, Variant
 from separatrix.cli.output import note_if_long, printable_line, stdout_console, write_json
 
 if TYPE_CHECKING:
@@ -21,10 +21,8 @@ __all__ = ["frontier"]
 def frontier(
     task: Task,
     *,
-    family: Annotated[
-        str | None, Parameter(help="Family of models. [default: the first that has a witness]")
-    ] = None,
-    variant: Annotated[str | None, Parameter(help="Which of several constructions.")] = None,
+    family: Family = None,
+    variant: Variant = None,
     plot: Annotated[Path | None, Parameter(help="File for a figure; it ends in .svg or .png.")] = None,
     json: AsJson = False,
 ) -> None:

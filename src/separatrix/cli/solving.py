@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from separatrix.cli.flags import AsJson, Wanted
+from separatrix.cli.flags import Arithmetic, AsJson, Family, Variant, Wanted
 from separatrix.cli.inputs import given_text, sized
 from separatrix.cli.output import note_if_long, write_json
 from separatrix.cli.progress import shown_progress
@@ -29,15 +29,9 @@ def solve(
     file: Annotated[
         Path | None, Parameter(help="A file with the input; for is-tree, an edge a line.")
     ] = None,
-    family: Annotated[
-        str | None, Parameter(help="Family of models. [default: the first that has a witness]")
-    ] = None,
-    variant: Annotated[
-        str | None, Parameter(help="Which of several constructions, as docs/witnesses.md names them.")
-    ] = None,
-    arithmetic: Annotated[
-        str | None, Parameter(help="float64, float32, down:N,K or nearest:P (P odd). [default: float64]")
-    ] = None,
+    family: Family = None,
+    variant: Variant = None,
+    arithmetic: Arithmetic = None,
     show: Annotated[
         bool,
         Parameter(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from separatrix.cli.flags import AsJson, Whole
+from separatrix.cli.flags import Arithmetic, AsJson, Whole
 from separatrix.cli.inputs import tape_symbols, text_of
 from separatrix.cli.output import note_if_long, write_json
 from separatrix.cli.progress import shown_progress
@@ -47,9 +47,7 @@ def turing(
         Whole | None,
         Parameter(help="Room on either side of the input. [default: as far as the steps can reach]"),
     ] = None,
-    arithmetic: Annotated[
-        str | None, Parameter(help="float64, float32, down:N,K or nearest:P. [default: float64]")
-    ] = None,
+    arithmetic: Arithmetic = None,
     show: Annotated[
         bool,
         Parameter(help="Print every step with the tape, and the searches.", negative=(), show_default=False),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from separatrix.cli.flags import AsJson
+from separatrix.cli.flags import Arithmetic, AsJson, Family, Variant
 from separatrix.cli.output import (
     note,
     note_if_long,
@@ -32,12 +32,8 @@ __all__ = ["witness"]
 def witness(
     task: Task,
     *,
-    family: Annotated[
-        str | None, Parameter(help="Family of models. [default: the first that has a witness]")
-    ] = None,
-    variant: Annotated[
-        str | None, Parameter(help="Which of several constructions, as docs/witnesses.md names them.")
-    ] = None,
+    family: Family = None,
+    variant: Variant = None,
     minimise: Annotated[
         Literal["bits", "width", "precision"] | None,
         Parameter(help="Take what is proven with the fewest parameter bits, least width or bits a number."),
@@ -49,13 +45,7 @@ def witness(
             "[default: binary]"
         ),
     ] = None,
-    arithmetic: Annotated[
-        str | None,
-        Parameter(
-            help="float64, float32, down:N,K (S: multiples of N^-K, rounded down) or nearest:P (W: P bits, "
-            "odd). [default: float64]"
-        ),
-    ] = None,
+    arithmetic: Arithmetic = None,
     out: Annotated[Path | None, Parameter(help="Folder for weights, spec, certificate and README.")] = None,
     json: AsJson = False,
 ) -> None:
