@@ -53,7 +53,7 @@ def host_constant(function: Function) -> Function:
 
 
 def philox4x32(
-    counter: tuple[Words, Words, Words, Words], key: tuple[int, int]
+    counter: tuple[Words, Words, Words, Words], key: tuple[int | Words, int | Words]
 ) -> tuple[Words, Words, Words, Words]:
     """Philox4x32-10: four 32-bit counter words (held in int64) to four random 32-bit words.
 
@@ -85,23 +85,29 @@ class Draws:
     """The random numbers of a batch of examples: rows `start` … `start + batch − 1` of a stream.
 
     `start` may be a zero-dimensional int64 tensor on the device, so that a captured graph draws new
-    examples on every replay.
+    examples on every replay. Where it has an axis it numbers each row's example itself, and a seed with
+    an axis is one for each row: the examples of many streams in one batch.
     """
 
-    seed: int
+    seed: int | Int[Tensor, "batch"]
     stream: str
     batch: int
-    start: int | Int[Tensor, ""] = 0
+    start: int | Int[Tensor, ""] | Int[Tensor, "batch"] = 0
     device: torch.device | str = "cpu"
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.seed) or not 0 <= self.seed < 1 << 64:
-            raise InvalidInput(f"A seed is a whole number from 0 to 2^64 − 1; got {self.seed!r}.")
         if not _is_whole(self.batch) or self.batch < 1:
             raise InvalidInput(f"A batch holds at least one example; got batch={self.batch!r}.")
+        if isinstance(self.seed, Tensor):
+            if self.seed.shape != (self.batch,) or self.seed.dtype != torch.int64:
+                raise InvalidInput("Seeds on the device are int64, one for each example of the batch.")
+        elif not _is_whole(self.seed) or not 0 <= self.seed < 1 << 64:
+            raise InvalidInput(f"A seed is a whole number from 0 to 2^64 − 1; got {self.seed!r}.")
         if isinstance(self.start, Tensor):
-            if self.start.dim() or self.start.dtype != torch.int64:
-                raise InvalidInput("A start on the device is one int64 number, without an axis.")
+            if self.start.shape not in {(), (self.batch,)} or self.start.dtype != torch.int64:
+                raise InvalidInput(
+                    "A start on the device is one int64 number without an axis, or one for each example."
+                )
         elif not _is_whole(self.start) or not 0 <= self.start < 1 << 62:
             raise InvalidInput(f"Examples are numbered from 0 to 2^62 − 1; got start={self.start!r}.")
         object.__setattr__(self, "device", _named_device(self.device))
@@ -182,13 +188,19 @@ class Draws:
         return ((key >> 31) * bound + (((key & 0x7FFFFFFF) * bound) >> 31)) >> 31
 
     def _blocks(self, site: str, low: int, high: int, blocks: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        example = (torch.arange(low, high, device=self.device) + self.start).view(-1, 1)
+        example = self._examples(low, high).view(-1, 1)
         block = torch.arange(blocks, device=self.device).view(1, -1)
         zero = torch.zeros(high - low, blocks, dtype=torch.int64, device=self.device)
         purpose = site_number(self.stream, site)
         # Joined by "or", not "+": Inductor takes a sum of ranges for an index and multiplies it in 32 bits.
         counter = (zero | block, zero | purpose, zero | (example & _MASK), zero | (example >> 32))
-        return philox4x32(counter, (self.seed & _MASK, self.seed >> 32))
+        seed = self.seed[low:high].view(-1, 1) if isinstance(self.seed, Tensor) else self.seed
+        return philox4x32(counter, (seed & _MASK, (seed >> 32) & _MASK))
+
+    def _examples(self, low: int, high: int) -> Int[Tensor, "rows"]:
+        if isinstance(self.start, Tensor) and self.start.dim():
+            return self.start[low:high]
+        return torch.arange(low, high, device=self.device) + self.start
 
 
 def _is_whole(value: object) -> bool:

@@ -1,7 +1,35 @@
-"""Models: the interfaces every model meets, and layers written out as the papers define them."""
+"""Models: the interfaces every model meets, the trainable architectures, and layers as the papers define them.
+
+`MODELS` lists the architectures by name; each is a `Population` with a `Config` of its own.
+"""
 
 from __future__ import annotations
 
-from separatrix.models.interface import CausalModel, SequenceModel
+from typing import TYPE_CHECKING
 
-__all__ = ["CausalModel", "SequenceModel"]
+from separatrix.models.interface import CausalModel, SequenceModel
+from separatrix.registry import Registry
+
+if TYPE_CHECKING:
+    from separatrix.models.population import Population
+
+__all__ = ["MODELS", "CausalModel", "SequenceModel"]
+
+MODELS: Registry[type[Population]] = Registry(
+    "model",
+    package=__name__,
+    names=(
+        "transformer",
+        "llama",
+        "lstm",
+        "linear-transformer",
+        "retnet",
+        "dss",
+        "mamba",
+        "hybrid",
+        "linear-rnn",
+        "third-order",
+        "graph-transformer",
+        "fnn",
+    ),
+)

@@ -29,7 +29,7 @@ from separatrix.errors import TooLarge
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import arrangement, arrangements, digits, split_union
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at, positions, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -106,6 +106,11 @@ class AssociativeRecall(TokenTask):
     def target_space(self) -> Classes:
         """A label, or a token of the alphabet."""
         return Classes(size=self._values if self.form == "pairs" else self._alphabet)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     @property
     def _keys(self) -> int:

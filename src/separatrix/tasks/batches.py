@@ -12,7 +12,7 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput
 
-__all__ = ["Batch", "Classes", "Labels", "Partition", "Reals", "Tokens", "Vectors"]
+__all__ = ["Asking", "Batch", "Classes", "Labels", "Partition", "Reals", "Tokens", "Vectors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,17 @@ class Vectors:
 
     width: int
     tolerance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """How many labels an input has at most, and whether one may depend on what stands behind it.
+
+    A model is trained at labelled positions only, and one that reads from left to right cannot look ahead.
+    """
+
+    most: int = 1
+    ahead: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
-from separatrix.tasks.interface import Batch, Classes, Labels, Task, Tokens, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Task, Tokens, require
 
 __all__ = ["NEWLINE", "PAD", "ByteTask", "Pieces", "answer_text", "divide", "largest_sum", "shorten"]
 
@@ -107,6 +107,11 @@ class ByteTask(Task):
     def target_space(self) -> Classes:
         """Bytes."""
         return Classes(size=PAD)
+
+    @property
+    def asking(self) -> Asking:
+        """Every byte of the answer."""
+        return Asking(most=self.longest_continuation + 1)
 
     def solve(self, inputs: Int[Tensor, "batch pos"]) -> Labels:
         """Each text is read on the host, one after another: this is the oracle, not the sampler."""

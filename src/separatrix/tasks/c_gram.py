@@ -23,7 +23,7 @@ from separatrix.randomness import Draws, host_constant
 from separatrix.tasks import TASKS
 from separatrix.tasks._overlaps import occurrences
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -80,6 +80,11 @@ class CGramRetrieval(TokenTask):
     def target_space(self) -> Classes:
         """A token."""
         return Classes(size=self._alphabet)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     @property
     def _alphabet(self) -> int:

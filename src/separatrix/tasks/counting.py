@@ -20,7 +20,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -69,6 +69,11 @@ class Counting(TokenTask):
     def target_space(self) -> Classes:
         """1 if the token occurs more often than the threshold says, else 0."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """A threshold, a label, and as many occurrences as the two ask for."""

@@ -30,7 +30,7 @@ from separatrix.tasks._adjacency import (
     render_graph,
     require_density,
 )
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, Reals, Task, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, Reals, Task, option, require
 
 
 @TASKS.register("cycle3")
@@ -89,6 +89,11 @@ class Cycle3(Task):
     def target_space(self) -> Classes:
         """1 on a 3-cycle."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """Everywhere, about all of the input."""
+        return Asking(most=self.n, ahead=True)
 
     def draw(self, draws: Draws) -> Batch:
         """Independent edges, or two sets written as a graph."""

@@ -33,7 +33,7 @@ from separatrix.tasks._adjacency import (
     require_density,
     symmetric,
 )
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, Reals, Task, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, Reals, Task, option, require
 
 
 @TASKS.register("cycle5")
@@ -93,6 +93,11 @@ class Cycle5(Task):
     def target_space(self) -> Classes:
         """1 on a 5-cycle."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """Everywhere, about all of the input."""
+        return Asking(most=self.n, ahead=True)
 
     def draw(self, draws: Draws) -> Batch:
         """Independent edges."""

@@ -23,7 +23,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._packed_digits import packed_digits
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -69,6 +69,11 @@ class Disjointness(TokenTask):
     def target_space(self) -> Classes:
         """1 for sets that intersect, 0 for disjoint ones."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """Half disjoint, half with one common element."""

@@ -43,6 +43,7 @@ from separatrix.tasks.brackets import (
 )
 from separatrix.tasks.domains import digits
 from separatrix.tasks.interface import (
+    Asking,
     Batch,
     Classes,
     Labels,
@@ -128,6 +129,11 @@ class Dyck(TokenTask):
     def target_space(self) -> Classes:
         """1 for a member of the language, 0 for any other string; in the form next a set of continuations."""
         return Classes(size=2 if self.form == "recognise" else 2 * self.types + 1)
+
+    @property
+    def asking(self) -> Asking:
+        """One verdict, or the next characters everywhere."""
+        return Asking() if self.form == "recognise" else Asking(most=self.length)
 
     def continuations(self, target: int | Int[Tensor, ""]) -> tuple[str, ...]:
         """The characters that a class of the form next stands for: opening ones first, then what closes."""

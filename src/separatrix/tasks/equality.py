@@ -37,7 +37,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits, split_union
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at, positions, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, numbered, words
 
@@ -120,6 +120,11 @@ class Equality(TokenTask):
     def target_space(self) -> Classes:
         """1 for equal, 0 for different; in the form ncp a set of continuations."""
         return Classes(size=self.symbols + 2 if self.form == "ncp" else 2)
+
+    @property
+    def asking(self) -> Asking:
+        """One verdict, or the next characters everywhere."""
+        return Asking() if self.form != "ncp" else Asking(most=self.length)
 
     @property
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -21,6 +21,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits, split_union
 from separatrix.tasks.interface import (
+    Asking,
     Batch,
     Classes,
     Labels,
@@ -78,6 +79,11 @@ class IndexLookup(TokenTask):
     def target_space(self) -> Classes:
         """A symbol."""
         return Classes(size=self.alphabet)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, symbols and position."""

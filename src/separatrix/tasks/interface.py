@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -23,12 +22,13 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidInput, TooLarge
+from separatrix.options import check_types, made, option, require
 from separatrix.randomness import Draws
-from separatrix.registry import unknown_name
-from separatrix.tasks.batches import Batch, Classes, Labels, Partition, Reals, Tokens, Vectors
+from separatrix.tasks.batches import Asking, Batch, Classes, Labels, Partition, Reals, Tokens, Vectors
 from separatrix.tasks.vocabulary import Vocabulary
 
 __all__ = [
+    "Asking",
     "Batch",
     "ChainTask",
     "Classes",
@@ -50,20 +50,6 @@ __all__ = [
 ENUMERATION_LIMIT: Final = 1 << 24
 
 
-def option(default: Any = MISSING, *, help: str, flag: bool = True) -> Any:
-    """A parameter of a task, with the line that the command line and the page show for it.
-
-    `flag=False` keeps a parameter that no command line can express out of it.
-    """
-    return dataclasses.field(default=default, metadata={"help": help, "flag": flag})
-
-
-def require(condition: bool, message: str) -> None:
-    """Refuse a user's value with one sentence: what was expected, what came, what would work."""
-    if not condition:
-        raise InvalidInput(message)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
     """The interface; leaves are the files beside this one."""
@@ -80,7 +66,7 @@ class Task(ABC):
     n: int = option(help="size of the input")
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self, name=self.name)
         self.validate()
 
     @abstractmethod
@@ -101,6 +87,11 @@ class Task(ABC):
     @abstractmethod
     def target_space(self) -> Classes | Vectors:
         """What an answer is."""
+
+    @property
+    @abstractmethod
+    def asking(self) -> Asking:
+        """How many answers an input asks for, and what they depend on."""
 
     @abstractmethod
     def draw(self, draws: Draws) -> Batch:
@@ -166,11 +157,12 @@ class Task(ABC):
             yield self.decode(torch.arange(low, min(size, low + chunk)))
 
     def sample(
-        self, batch: int, *, seed: int, start: int | Tensor = 0, device: torch.device | str = "cpu"
+        self, batch: int, *, seed: int | Tensor, start: int | Tensor = 0, device: torch.device | str = "cpu"
     ) -> Batch:
         """Examples `start` … `start + batch − 1` under a seed: the same bytes in any split, on any device.
 
         `start` may be a whole number on the device, so that a captured graph draws new ones on each replay.
+        Both may be one for each row: the seed and the number of every example.
         """
         return self.draw(Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device))
 
@@ -270,34 +262,10 @@ def example_task(kind: type[Task], parameters: Mapping[str, Any] | None = None) 
 
 def make(kind: type[Task], parameters: Mapping[str, Any]) -> Task:
     """A task from named parameters, with unknown, missing and mistyped ones refused in a sentence."""
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    for key in parameters:
-        if key not in fields:
-            raise unknown_name(f"option of {kind.name} called", key, tuple(fields))
-    missing = [
-        key
-        for key, field in fields.items()
-        if field.default is MISSING and field.default_factory is MISSING and key not in parameters
-    ]
-    if missing:
-        raise InvalidInput(f"{kind.name} needs a value for {' and '.join(missing)}; none was given.")
-    return kind(**parameters)
+    return made(kind, parameters, name=kind.name)
 
 
 _LIKELY_SIZES: Final = (8, 4, 16, 2, 32)
-_SIMPLE: Final = {int: "a whole number", float: "a number", bool: "True or False"}
-
-
-def _check_types(task: Task) -> None:
-    types = typing.get_type_hints(type(task))
-    for field in dataclasses.fields(task):
-        kind, value = types[field.name], getattr(task, field.name)
-        if kind in _SIMPLE and not _is_a(value, kind):
-            raise InvalidInput(f"{task.name} needs {_SIMPLE[kind]} for {field.name}; got {value!r}.")
-        allowed = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
-        if allowed and value not in allowed:
-            choices = " or ".join(map(str, allowed))
-            raise InvalidInput(f"{task.name} knows {field.name} as {choices}; got {value!r}.")
 
 
 def _check_tokens(name: str, tokens: list[int], space: Tokens) -> None:
@@ -311,12 +279,6 @@ def _check_tokens(name: str, tokens: list[int], space: Tokens) -> None:
         raise InvalidInput(
             f"Padding stands only at the end of an input of {name}; got it at {tokens.index(space.pad)}."
         )
-
-
-def _is_a(value: object, kind: type) -> bool:
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def require_numbered(task: Task) -> None:

@@ -26,6 +26,7 @@ from separatrix.tasks import TASKS
 from separatrix.tasks import retrieval_trace as trace
 from separatrix.tasks.domains import permutation, subset
 from separatrix.tasks.interface import (
+    Asking,
     Batch,
     ChainTask,
     Classes,
@@ -117,6 +118,11 @@ class IsTree(ChainTask):
     def target_space(self) -> Classes:
         """NO or YES; with a chain of thought, any word."""
         return Classes(size=2 if self.form == "direct" else self.vocabulary.size)
+
+    @property
+    def asking(self) -> Asking:
+        """From the end of the prompt on."""
+        return Asking(most=self.length - self.prompt + 1)
 
     def draw(self, draws: Draws) -> Batch:
         """A graph by the chosen law, its edges shuffled, then what the form asks for."""

@@ -31,6 +31,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks._turing_inputs import Reach
 from separatrix.tasks.domains import digits, split_union
 from separatrix.tasks.interface import (
+    Asking,
     Batch,
     Classes,
     Labels,
@@ -119,6 +120,11 @@ class MachineRuns(TokenTask):
     def target_space(self) -> Classes:
         """A state."""
         return Classes(size=len(self.program.states))
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, uniform symbols."""

@@ -23,7 +23,7 @@ from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._residues import even_odds, matches_one, require_modulus
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
 
@@ -75,6 +75,11 @@ class Match2(TokenTask):
     def target_space(self) -> Classes:
         """1 where there is a match."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """Everywhere, about all of the input."""
+        return Asking(most=self.n, ahead=True)
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform numbers."""

@@ -32,7 +32,7 @@ from separatrix.tasks._residues import (
     require_modulus,
 )
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import positions
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -119,6 +119,11 @@ class Match3(TokenTask):
     def target_space(self) -> Classes:
         """1 where there is a match."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """Everywhere, or at the last position only."""
+        return Asking() if self.variant == "last" else Asking(most=self.n, ahead=True)
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform numbers, or rows of which half match."""

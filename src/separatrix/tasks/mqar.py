@@ -22,7 +22,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import arrangement, arrangements, digits, permutation
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
 
@@ -74,6 +74,11 @@ class MultiQueryRecall(TokenTask):
     def target_space(self) -> Classes:
         """A label."""
         return Classes(size=self._values)
+
+    @property
+    def asking(self) -> Asking:
+        """An answer for every query."""
+        return Asking(most=self.n // 2)
 
     @property
     def _values(self) -> int:

@@ -26,7 +26,7 @@ from separatrix.randomness import Draws, host_constant
 from separatrix.tasks import TASKS
 from separatrix.tasks._hypercube import beyond, by_distance, chances, sum_of_marked_lists
 from separatrix.tasks.domains import split_union
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, Reals, Task, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, Reals, Task, option, require
 from separatrix.tasks.shaping import labels_at, uniform_between
 
 _LONGEST_TEXT = 1 << 24
@@ -109,6 +109,11 @@ class NearestNeighbour(Task):
     def target_space(self) -> Classes:
         """A label."""
         return Classes(size=self.labels)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     @property
     def _gap(self) -> int:

@@ -28,7 +28,7 @@ from separatrix.errors import InvalidInput, TooLarge
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks.domains import digits, split_union, subset
-from separatrix.tasks.interface import Batch, Labels, Partition, Reals, Task, Vectors, option, require
+from separatrix.tasks.interface import Asking, Batch, Labels, Partition, Reals, Task, Vectors, option, require
 
 _LONGEST_TEXT = 1 << 24
 
@@ -105,6 +105,11 @@ class QSparseAveraging(Task):
     def target_space(self) -> Vectors:
         """A mean, to be met more closely than 1/(4q)."""
         return Vectors(width=self.d, tolerance=1 / (4 * self.q))
+
+    @property
+    def asking(self) -> Asking:
+        """Everywhere, about all of the input."""
+        return Asking(most=self.n, ahead=True)
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform values and sets."""

@@ -34,7 +34,7 @@ from separatrix.tasks._sparse_features import (
     paired_features,
 )
 from separatrix.tasks.domains import digits
-from separatrix.tasks.interface import Batch, Classes, Labels, Partition, TokenTask, option, require
+from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Partition, TokenTask, option, require
 from separatrix.tasks.shaping import labels_at, redraw
 from separatrix.tasks.vocabulary import Vocabulary, numbered
 
@@ -174,6 +174,11 @@ class SparseThreshold(TokenTask):
     def target_space(self) -> Classes:
         """The value of the function."""
         return Classes(size=2)
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform bits, or bits for a label drawn first."""

@@ -29,7 +29,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import TASKS
 from separatrix.tasks._turing_inputs import PROBLEMS, Problem, Reach
-from separatrix.tasks.interface import Batch, ChainTask, Classes, Labels, Partition, option, require
+from separatrix.tasks.interface import Asking, Batch, ChainTask, Classes, Labels, Partition, option, require
 from separatrix.tasks.machines import MOVES, Machine, execute, library_machine
 from separatrix.tasks.shaping import constant
 from separatrix.tasks.vocabulary import Vocabulary, words
@@ -151,6 +151,11 @@ class Turing(ChainTask):
     def target_space(self) -> Classes:
         """A state, a symbol or a move."""
         return Classes(size=self.vocabulary.offset("mark"))
+
+    @property
+    def asking(self) -> Asking:
+        """From the end of the prompt on."""
+        return Asking(most=self.length - self.prompt + 1)
 
     def draw(self, draws: Draws) -> Batch:
         """Random tapes, run in lockstep."""

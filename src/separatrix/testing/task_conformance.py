@@ -101,6 +101,37 @@ class TaskConformance(ABC):
             given = task.sample(8, seed=self.seed, start=11)
             _same_batch(task, given, task.sample(8, seed=self.seed, start=torch.tensor(11)))
 
+    def test_rows_may_have_seeds_of_their_own(self) -> None:
+        """The examples of several streams in one batch are those of each alone."""
+        for task in self.typical:
+            seeds = torch.tensor([self.seed, 7, self.seed])
+            mixed = task.sample(3, seed=seeds, start=torch.tensor([5, 5, 2]))
+            alone = [
+                task.sample(1, seed=seed, start=at) for seed, at in ((self.seed, 5), (7, 5), (self.seed, 2))
+            ]
+            _same_batch(task, Batch.joined(alone), mixed)
+
+    def test_as_many_answers_as_asked_for(self) -> None:
+        """No input has more labels than `asking` says."""
+        for task in self.small:
+            found = max(int(task.solve(inputs).mask.sum(1).max()) for inputs in task.enumerate())
+            assert found <= task.asking.most, (
+                f"{task}: an input has {found} labels where `asking` says at most {task.asking.most}"
+            )
+
+    def test_answers_depend_on_what_stands_before_them(self) -> None:
+        """Unless `asking` says that answers look ahead, inputs that begin alike have the same labels."""
+        for task in self.small:
+            if task.asking.ahead:
+                continue
+            known: dict[bytes, bytes] = {}
+            for inputs in task.enumerate():
+                labels = task.solve(inputs)
+                for row, place in labels.mask.nonzero().tolist():
+                    label = _key(labels.targets[row, place])
+                    first = known.setdefault(_key(inputs[row, : place + 1]), label)
+                    assert first == label, f"{task}: a label at {place} depends on what stands behind it"
+
     def test_a_large_batch_has_the_same_rows(self) -> None:
         """Also where a batch is so large that it is worked on in parts."""
         for task in self.typical:

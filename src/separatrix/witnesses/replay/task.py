@@ -18,7 +18,7 @@ from torch import Tensor
 from separatrix.randomness import Draws
 from separatrix.tasks import Batch, Classes, Labels, Partition, TokenTask
 from separatrix.tasks.domains import digits, split_union
-from separatrix.tasks.interface import option, require, require_numbered
+from separatrix.tasks.interface import Asking, option, require, require_numbered
 from separatrix.tasks.shaping import positions, uniform_between
 from separatrix.tasks.vocabulary import Vocabulary, words
 from separatrix.witnesses.replay.circuits import RecurrentCircuit
@@ -73,6 +73,11 @@ class CircuitRuns(TokenTask):
     def target_space(self) -> Classes:
         """An answer."""
         return Classes(size=len(self.circuit.answers))
+
+    @property
+    def asking(self) -> Asking:
+        """One answer, behind everything it depends on."""
+        return Asking()
 
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, uniform words."""

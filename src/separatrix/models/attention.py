@@ -1,0 +1,125 @@
+"""Softmax attention of several heads, masked or not, with or without rotary positions.
+
+Where an answer is asked for at one position only, as in most of the papers' tasks, the last layer needs one
+query. Its keys and values are then never formed: a score is ⟨x_t, W_k q⟩ and what is read out is
+W_v Σ_t w_t x_t, so that the layer costs as much as reading its input a few times.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from separatrix.accounting import StatePart, kv_cache
+from separatrix.models.laws import Law, constant
+from separatrix.models.members import Linear, linear, taken
+from separatrix.models.population import State
+from separatrix.models.stack import Mixer
+
+__all__ = ["Attention", "rotated"]
+
+
+class Attention(Mixer):
+    """softmax(q kᵀ / √d) v for each head, then one map of all heads."""
+
+    def __init__(
+        self,
+        members: int,
+        width: int,
+        heads: int,
+        *,
+        law: Law,
+        last: Law | None = None,
+        bias: bool = True,
+        causal: bool = True,
+        rotary: bool = False,
+    ) -> None:
+        """`last` is the law of the map back into the stream, where it differs."""
+        super().__init__(members)
+        self.width, self.heads, self.head_width = width, heads, width // heads
+        self.causal, self.rotary = causal, rotary
+        zero = constant(0) if bias else None
+        self.inward = Linear(members, width, 3 * width, law=law, bias=zero)
+        self.outward = Linear(members, width, width, law=last or law, bias=zero)
+
+    def forward(
+        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+    ) -> Float[Tensor, "member batch label width"]:
+        """What the positions `at` attend to."""
+        if at is not None and at.shape[-1] == 1 and not self.rotary:
+            return self.outward(self._at_one(x, at))  # type: ignore[no-any-return]
+        query, key, value = self.inward(x).chunk(3, dim=-1)
+        query, key, value = self._headed(query), self._headed(key), self._headed(value)
+        if self.rotary:
+            place = torch.arange(x.shape[2], device=x.device)
+            query, key = rotated(query, place), rotated(key, place)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        return taken(self.outward(mixed.transpose(1, 2).reshape(x.shape)), at)
+
+    def _headed(self, x: Float[Tensor, "member batch pos width"]) -> Float[Tensor, "rows head pos part"]:
+        """Members are folded into the batch; heads come before positions."""
+        return x.reshape(-1, x.shape[2], self.heads, self.head_width).transpose(1, 2)
+
+    def _at_one(
+        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch 1"]
+    ) -> Float[Tensor, "member batch 1 width"]:
+        members, batch, length, width = x.shape
+        heads, part = self.heads, self.head_width
+        weight, bias = self.inward.weight, self.inward.bias
+        _, to_key, to_value = weight.view(members, width, 3, heads, part).unbind(2)
+        query = linear(taken(x, at), weight[..., :width], None if bias is None else bias[:, :width])
+        # W_k q for every head: (member, head, batch, part) × (member, head, part, width).
+        query = query.view(members, batch, heads, part).transpose(1, 2)
+        wanted = query @ to_key.permute(0, 2, 3, 1)
+        scores = x @ wanted.permute(0, 2, 3, 1)  # (member, batch, pos, head); the key's bias cancels
+        scores = scores.float() if scores.dtype == torch.bfloat16 else scores
+        if self.causal:
+            behind = torch.arange(length, device=x.device).view(1, 1, -1, 1) > at.unsqueeze(-1)
+            scores = scores.masked_fill(behind, -math.inf)
+        weights = (scores / math.sqrt(part)).softmax(2).to(x.dtype)
+        read = weights.transpose(2, 3) @ x  # (member, batch, head, width)
+        value = read.transpose(1, 2) @ to_value.transpose(1, 2)
+        value = value.transpose(1, 2).reshape(members, batch, 1, width)
+        return value if bias is None else value + bias[:, 2 * width :].view(members, 1, 1, width)
+
+    def start(self, batch: int, like: Tensor) -> State:
+        """An empty cache."""
+        empty = like.new_empty(self.members, batch, 0, self.width)
+        return empty, empty
+
+    def step(
+        self, x: Float[Tensor, "member batch width"], state: State
+    ) -> tuple[Float[Tensor, "member batch width"], State]:
+        """Attend from the newest position to the cache and itself."""
+        keys, values = state
+        query, key, value = self.inward(x).unsqueeze(2).chunk(3, dim=-1)
+        if self.rotary:
+            place = torch.tensor([keys.shape[2]], device=x.device)
+            query, key = (
+                rotated(self._headed(part), place).transpose(1, 2).reshape(part.shape)
+                for part in (query, key)
+            )
+        keys, values = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)
+        mixed = F.scaled_dot_product_attention(*map(self._headed, (query, keys, values)))
+        return self.outward(mixed.transpose(1, 2).reshape(x.shape)), (keys, values)
+
+    def state_parts(self, precision: int) -> tuple[StatePart, ...]:
+        """A key and a value for every position."""
+        return (kv_cache(layers=1, heads=self.heads, head_width=self.head_width, precision_bits=precision),)
+
+
+def rotated(
+    x: Float[Tensor, "rows head pos part"], place: Int[Tensor, "pos"], *, base: float = 10000.0
+) -> Float[Tensor, "rows head pos part"]:
+    """Each pair (i, i + d/2) of coordinates turned by place · base^(−2i/d) (Su et al., 2021)."""
+    half = x.shape[-1] // 2
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    frequency = base ** (-torch.arange(half, device=x.device, dtype=wide) / half)
+    angle = place.to(wide).unsqueeze(1) * frequency
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)

@@ -1,0 +1,54 @@
+"""Which of several ways to compute the same thing: the choice is made by name or by where the numbers are.
+
+`reference` is the definition, step by step; `parallel` is plain PyTorch made fast; `triton` are this package's
+GPU kernels; `fla` those of flash-linear-attention, where that is installed. `auto` takes Triton on a CUDA
+device, in any type but float64, and `parallel` otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.errors import InvalidInput
+from separatrix.registry import unknown_name
+
+__all__ = ["BACKENDS", "Backend", "chosen", "use_backend"]
+
+Backend: TypeAlias = Literal["auto", "reference", "parallel", "triton", "fla"]
+BACKENDS: Final[tuple[Backend, ...]] = ("auto", "reference", "parallel", "triton", "fla")
+
+
+def chosen(backend: Backend, x: Tensor, *, offers: tuple[Backend, ...]) -> Backend:
+    """The way to compute on numbers like `x` among those on offer, `reference` and `parallel` always being."""
+    if backend == "auto":
+        on_gpu = x.is_cuda and x.dtype != torch.float64 and "triton" in offers and _installed("triton")
+        return "triton" if on_gpu else "parallel"
+    if backend not in offers:
+        raise InvalidInput(f"This mixer is computed by {', '.join(offers)}; got backend={backend}.")
+    if backend in {"triton", "fla"} and not _installed(backend):
+        raise InvalidInput(
+            f"backend={backend} needs the package {_PACKAGES[backend]}; install it, or leave it out."
+        )
+    return backend
+
+
+def use_backend(model: nn.Module, backend: Backend) -> None:
+    """Have every mixer of a model that offers several ways compute in this one."""
+    if backend not in BACKENDS:
+        raise unknown_name("backend", backend, BACKENDS)
+    for module in model.modules():
+        if "backend" in vars(module):
+            module.backend = backend
+
+
+_PACKAGES: Final = {"triton": "triton", "fla": "flash-linear-attention"}
+
+
+@cache
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

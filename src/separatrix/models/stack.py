@@ -1,0 +1,289 @@
+"""The frame most architectures share: embed, pass through blocks one after another, normalise, read out.
+
+A block is a mixer, which moves information between positions, and mostly a feed-forward map behind it. An
+architecture is a mixer and its way of putting blocks together.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from separatrix.accounting import StatePart
+from separatrix.errors import InvalidInput
+from separatrix.models.laws import constant, fixed, normal
+from separatrix.models.members import Linear, MemberModule, linear, taken
+from separatrix.models.population import CausalPopulation, ModelConfig, Signature, State
+from separatrix.options import option, require
+from separatrix.tasks.interface import Classes, Reals, Tokens
+
+__all__ = ["Block", "Mixer", "Reading", "Stack", "StackConfig", "sinusoidal_table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig(ModelConfig):
+    """What every stack of blocks lets one choose."""
+
+    embedding: Literal["learned", "frozen", "sinusoidal"] = option(
+        "learned", help="token table: trained, random and frozen, or sines and frozen (W)"
+    )
+    tied: bool = option(False, help="read answers out with the token table itself (W)")
+
+
+class Mixer(MemberModule, ABC):
+    """What moves information between positions; causal, with a state to go on from."""
+
+    @abstractmethod
+    def forward(
+        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+    ) -> Float[Tensor, "member batch label width"]:
+        """What each of the positions `at` receives; without them, every position."""
+
+    @abstractmethod
+    def start(self, batch: int, like: Tensor) -> State:
+        """The state before the first position, on the device and in the type of `like`."""
+
+    @abstractmethod
+    def step(
+        self, x: Float[Tensor, "member batch width"], state: State
+    ) -> tuple[Float[Tensor, "member batch width"], State]:
+        """What the next position receives, and the state after it."""
+
+    @abstractmethod
+    def state_parts(self, precision: int) -> tuple[StatePart, ...]:
+        """What one member carries from position to position."""
+
+
+class Block(MemberModule):
+    """x + mixer(norm x), then x + map(norm x) where there is a map."""
+
+    def __init__(
+        self, mixer: Mixer, norm: nn.Module, feed_forward: nn.Module | None, second: nn.Module | None
+    ) -> None:
+        """`norm` stands before the mixer, `second` before the feed-forward map."""
+        super().__init__(mixer.members)
+        self.mixer, self.norm, self.feed_forward, self.second = mixer, norm, feed_forward, second
+
+    def forward(
+        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+    ) -> Float[Tensor, "member batch label width"]:
+        """The stream behind this block, at the positions `at`."""
+        return self._mapped(taken(x, at) + self.mixer(self.norm(x), at))
+
+    def step(
+        self, x: Float[Tensor, "member batch width"], state: State
+    ) -> tuple[Float[Tensor, "member batch width"], State]:
+        """The stream behind this block at the next position."""
+        mixed, state = self.mixer.step(self.norm(x), state)
+        return self._mapped(x + mixed), state
+
+    def _mapped(self, x: Float[Tensor, "member *lead width"]) -> Float[Tensor, "member *lead width"]:
+        if self.feed_forward is None or self.second is None:
+            return x
+        return x + self.feed_forward(self.second(x))  # type: ignore[no-any-return]
+
+
+class Reading(MemberModule):
+    """Inputs to the stream: a row of the token table, or a linear map of reals; then the position's row."""
+
+    def __init__(
+        self,
+        members: int,
+        width: int,
+        signature: Signature,
+        *,
+        embedding: Literal["learned", "frozen", "sinusoidal"] = "learned",
+        positions: bool = False,
+        deviation: float = 0.02,
+    ) -> None:
+        super().__init__(members)
+        self.table: Tensor | None = None
+        self.places: Tensor | None = None
+        self.reals: Linear | None = None
+        inputs = signature.inputs
+        if isinstance(inputs, Reals):
+            require(
+                embedding == "learned",
+                f"Inputs of real numbers have no token table; got embedding={embedding}. Leave it out.",
+            )
+            law = normal(1 / math.sqrt(inputs.width))
+            self.reals = Linear(members, inputs.width, width, law=law, bias=constant(0))
+        elif embedding == "sinusoidal":
+            law = fixed(sinusoidal_table(inputs.size, width))
+            self.table = self.parameter("table", (inputs.size, width), law, trained=False)
+        else:
+            law = normal(deviation)
+            self.table = self.parameter("table", (inputs.size, width), law, trained=embedding == "learned")
+        if positions:
+            self.places = self.parameter("places", (signature.length, width), normal(deviation))
+
+    @property
+    def longest(self) -> int | None:
+        """Rows of the position table, if there is one."""
+        return None if self.places is None else self.places.shape[1]
+
+    def forward(
+        self, inputs: Shaped[Tensor, "member batch pos *width"]
+    ) -> Float[Tensor, "member batch pos width"]:
+        """The stream at every position."""
+        x = self.embedded(inputs)
+        return x if self.places is None else x + self.places[:, : x.shape[2]].unsqueeze(1)
+
+    def step(
+        self, token: Shaped[Tensor, "member batch *width"], place: int
+    ) -> Float[Tensor, "member batch width"]:
+        """The stream at one position, counted from 0."""
+        x = self.embedded(token)
+        return x if self.places is None else x + self.places[:, place].unsqueeze(1)
+
+    def embedded(self, inputs: Shaped[Tensor, "member *lead"]) -> Float[Tensor, "member *lead width"]:
+        """The stream without positions."""
+        if self.reals is not None:
+            return self.reals(inputs.to(self.reals.weight.dtype))  # type: ignore[no-any-return]
+        assert self.table is not None
+        return rows_of(self.table, inputs)
+
+
+class Stack(CausalPopulation):
+    """Reading, blocks, a last norm and the readout. Architectures say which."""
+
+    config: StackConfig
+
+    def __init__(self, config: StackConfig, signature: Signature, *, members: int) -> None:
+        super().__init__(config, signature, members=members)
+        self.check_fits()
+        self.reading = self.make_reading()
+        self.blocks = nn.ModuleList(self.make_block(place) for place in range(config.layers))
+        self.norm = self.make_norm()
+        self.readout = None if config.tied else self.make_readout()
+
+    @abstractmethod
+    def make_reading(self) -> Reading:
+        """How inputs come into the stream."""
+
+    @abstractmethod
+    def make_block(self, place: int) -> nn.Module:
+        """The block at this place, counted from 0: `forward(x, at)`, `step(x, state)`, `mixer`."""
+
+    @abstractmethod
+    def make_norm(self) -> nn.Module:
+        """What stands before the readout."""
+
+    def make_readout(self) -> Linear:
+        """From the stream to scores of classes, or to a vector."""
+        law = normal(0.02) if isinstance(self.signature.targets, Classes) else normal(self.config.width**-0.5)
+        return Linear(self.members, self.config.width, self.signature.out, law=law)
+
+    def check_fits(self) -> None:
+        """Refuse a task that this model cannot be put to."""
+        if self.signature.ahead and self.is_causal:
+            raise InvalidInput(
+                f"This task asks for answers that depend on what stands behind them, and {self.name} reads "
+                "from left to right; take a transformer with causal=False, third-order or graph-transformer."
+            )
+        if self.config.tied:
+            inputs, targets = self.signature.inputs, self.signature.targets
+            require(
+                isinstance(inputs, Tokens) and isinstance(targets, Classes) and targets.size <= inputs.size,
+                f"{self.name} with tied=True answers with words of its input; this task's answers are none.",
+            )
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether an output depends on nothing behind it."""
+        return True
+
+    @property
+    def longest(self) -> int | None:
+        """Rows of the position table, if there is one."""
+        return self.reading.longest
+
+    def embeddings(self) -> Iterator[Float[Tensor, "member *shape"]]:
+        """The token table and that of positions."""
+        for table in (self.reading.table, self.reading.places):
+            if table is not None:
+                yield table
+
+    def forward(
+        self,
+        inputs: Shaped[Tensor, "member batch pos *width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+    ) -> Float[Tensor, "member batch label out"]:
+        """The outputs at the positions `at`: the last block and the readout are computed there only."""
+        self.check_length(inputs, self.longest)
+        x = self.reading(inputs)
+        last = len(self.blocks) - 1
+        for place, block in enumerate(self.blocks):
+            x = block(x, at if place == last else None)
+        return self.answers(x)
+
+    def answers(self, x: Float[Tensor, "member *lead width"]) -> Float[Tensor, "member *lead out"]:
+        """The readout of the stream."""
+        x = self.norm(x)
+        if self.readout is not None:
+            return self.readout(x)  # type: ignore[no-any-return]
+        assert self.reading.table is not None
+        return linear(x, self.reading.table[:, : self.signature.out].transpose(1, 2))
+
+    def start(self, batch: int, *, device: torch.device | str = "cpu") -> State:
+        """No positions read, and every mixer's own beginning."""
+        like = next(self.parameters()).new_empty((), device=device)
+        return 0, [block.mixer.start(batch, like) for block in self.blocks]
+
+    def step(
+        self, token: Shaped[Tensor, "member batch *width"], state: State
+    ) -> tuple[Float[Tensor, "member batch out"], State]:
+        """One position through every block."""
+        place, states = state
+        if self.longest is not None and place >= self.longest:
+            raise InvalidInput(f"This {self.name} has {self.longest} positions, and all of them are read.")
+        x = self.reading.step(token, place)
+        after = []
+        for block, before in zip(self.blocks, states, strict=True):
+            x, new = block.step(x, before)
+            after.append(new)
+        return self.answers(x), (place + 1, after)
+
+    def state_parts(self, precision: int) -> tuple[StatePart, ...]:
+        """The parts of one block's mixer, as many times as there are blocks."""
+        merged: dict[str, StatePart] = {}
+        for block in self.blocks:
+            for part in block.mixer.state_parts(precision):
+                known = merged.get(part.name)
+                merged[part.name] = part if known is None else _added(known, part)
+        return tuple(merged.values())
+
+
+def rows_of(
+    table: Float[Tensor, "member rows width"], index: Int[Tensor, "member *lead"]
+) -> Float[Tensor, "member *lead width"]:
+    """Each member's own rows of its table."""
+    members, rows, width = table.shape
+    offset = torch.arange(members, device=index.device).view(-1, *[1] * (index.dim() - 1)) * rows
+    return F.embedding(index + offset, table.reshape(members * rows, width))
+
+
+def sinusoidal_table(rows: int, width: int) -> Float[Tensor, "rows width"]:
+    """Sines and cosines of each row's number at frequencies from 1 down to 1/10000."""
+    place = torch.arange(rows, dtype=torch.float64).unsqueeze(1)
+    pairs = -(-width // 2)
+    frequency = torch.exp(-math.log(10000.0) * torch.arange(pairs, dtype=torch.float64) / max(1, pairs))
+    angle = place * frequency
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :width]
+
+
+def _added(first: StatePart, second: StatePart) -> StatePart:
+    return StatePart(
+        name=first.name,
+        fixed_bits=first.fixed_bits + second.fixed_bits,
+        bits_per_position=first.bits_per_position + second.bits_per_position,
+        window=first.window,
+    )
