@@ -71,18 +71,25 @@ class Attention(Mixer):
         heads, part = self.heads, self.head_width
         weight, bias = self.inward.weight, self.inward.bias
         _, to_key, to_value = weight.view(members, width, 3, heads, part).unbind(2)
-        query = linear(taken(x, at), weight[..., :width], None if bias is None else bias[:, :width])
-        # W_k q for every head: (member, head, batch, part) × (member, head, part, width).
-        query = query.view(members, batch, heads, part).transpose(1, 2)
-        wanted = query @ to_key.permute(0, 2, 3, 1)
-        scores = x @ wanted.permute(0, 2, 3, 1)  # (member, batch, pos, head); the key's bias cancels
+        query = linear(
+            taken(x, at), weight[..., :width].contiguous(), None if bias is None else bias[:, :width]
+        )
+        # Copies, not views, so that one member alone is multiplied in the same order as among others.
+        # W_k q for every head: (member·head, batch, part) × (member·head, part, width).
+        query = query.view(members, batch, heads, part).transpose(1, 2).flatten(0, 1)
+        wanted = torch.bmm(query, to_key.permute(0, 2, 3, 1).flatten(0, 1).contiguous())
+        wanted = wanted.view(members, heads, batch, width).permute(0, 2, 3, 1).flatten(0, 1).contiguous()
+        scores = torch.bmm(x.flatten(0, 1), wanted)  # (member·batch, pos, head); the key's bias cancels
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
         if self.causal:
-            behind = torch.arange(length, device=x.device).view(1, 1, -1, 1) > at.unsqueeze(-1)
+            behind = torch.arange(length, device=x.device).view(1, -1, 1) > at.reshape(-1, 1, 1)
             scores = scores.masked_fill(behind, -math.inf)
-        weights = (scores / math.sqrt(part)).softmax(2).to(x.dtype)
-        read = weights.transpose(2, 3) @ x  # (member, batch, head, width)
-        value = read.transpose(1, 2) @ to_value.transpose(1, 2)
+        weights = (scores / math.sqrt(part)).softmax(1).to(x.dtype)
+        read = torch.bmm(weights.transpose(1, 2), x.flatten(0, 1)).view(members, batch, heads, width)
+        read = read.transpose(1, 2).flatten(0, 1).contiguous()
+        value = torch.bmm(read, to_value.transpose(1, 2).flatten(0, 1).contiguous()).view(
+            members, heads, batch, part
+        )
         value = value.transpose(1, 2).reshape(members, batch, 1, width)
         return value if bias is None else value + bias[:, 2 * width :].view(members, 1, 1, width)
 

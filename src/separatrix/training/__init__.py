@@ -1,0 +1,20 @@
+"""Training: populations of models side by side, from a store that remembers and resumes."""
+
+from __future__ import annotations
+
+from separatrix.training.jobs import Job, Plan
+from separatrix.training.recipes import Curriculum, Halving, Member, Training
+from separatrix.training.running import Observer, Trained, run_job, train
+
+__all__ = [
+    "Curriculum",
+    "Halving",
+    "Job",
+    "Member",
+    "Observer",
+    "Plan",
+    "Trained",
+    "Training",
+    "run_job",
+    "train",
+]

@@ -1,0 +1,166 @@
+"""One step of a whole population: draw, answer, judge, differentiate, update; repeated without the host.
+
+On a GPU the pieces are compiled and the step is recorded in a CUDA graph, drawing included: a replay trains
+every member on fresh examples and the host only says "again". On a CPU the same pieces run as they are.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from separatrix.models.population import Population
+from separatrix.tasks.interface import Task
+from separatrix.training.labelled import Judged, judged, questions
+from separatrix.training.optimiser import OptimiserState, Rates, update
+from separatrix.training.packing import Packed
+from separatrix.training.recipes import Precision, Training
+from separatrix.training.sources import Source
+
+__all__ = ["Engine", "Meters", "arithmetic"]
+
+_WARM_UPS = 3
+
+
+@dataclass(kw_only=True)
+class Meters:
+    """Sums over the steps since a slot was last looked at."""
+
+    steps: Int[Tensor, "member"]
+    loss: Float64[Tensor, "member"]
+    labels: Int[Tensor, "member"]
+    labels_right: Int[Tensor, "member"]
+    examples_right: Int[Tensor, "member"]
+
+    @classmethod
+    def zero(cls, members: int, device: torch.device) -> Meters:
+        """Nothing counted yet."""
+
+        def whole() -> Int[Tensor, "member"]:
+            return torch.zeros(members, dtype=torch.int64, device=device)
+
+        return cls(
+            steps=whole(),
+            loss=torch.zeros(members, dtype=torch.float64, device=device),
+            labels=whole(),
+            labels_right=whole(),
+            examples_right=whole(),
+        )
+
+    def add(self, found: Judged) -> None:
+        """Count one step of every member."""
+        self.steps.add_(1)
+        self.loss.add_(found.losses.detach())
+        self.labels.add_(found.labels)
+        self.labels_right.add_(found.labels_right)
+        self.examples_right.add_(found.examples_right)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All counters."""
+        return self.steps, self.loss, self.labels, self.labels_right, self.examples_right
+
+    def clear(self, slot: int) -> None:
+        """Begin to count anew in this slot."""
+        for counter in self.tensors():
+            counter[slot] = 0
+
+
+class Engine:
+    """A population with its optimiser, ready to take steps on one source of examples at a time."""
+
+    def __init__(
+        self,
+        task: Task,
+        population: Population,
+        packed: Packed,
+        state: OptimiserState,
+        rates: Rates,
+        meters: Meters,
+        training: Training,
+        *,
+        compiled: bool,
+    ) -> None:
+        """`compiled` has Inductor fuse the pieces; on CUDA a step is recorded in a graph either way."""
+        self.task, self.population, self.training = task, population, training
+        self.packed, self.state, self.rates, self.meters = packed, state, rates, meters
+        self.device = packed.values.device
+        self._source = Source(task=task)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._judged = self._judge
+        self._updated = update
+        if compiled:
+            self._judged = torch.compile(self._judge, dynamic=False)
+            self._updated = torch.compile(update, dynamic=False)
+
+    def use(self, source: Source) -> None:
+        """Draw from this source from now on."""
+        self._source = source
+        self._graph = None
+
+    def run(self, steps: int) -> None:
+        """Take so many steps."""
+        if self.device.type == "cuda":
+            graph = self._recorded()
+            for _ in range(steps):
+                graph.replay()
+        else:
+            for _ in range(steps):
+                self._step()
+
+    def _step(self) -> None:
+        found = self._judged(self._source, self.rates.seed, self.state.step)
+        gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters)
+        joined = self.packed.joined(gradients)
+        self._updated(
+            self.packed, self.state, self.rates, found.losses.detach(), joined, clip=self.training.clip
+        )
+        self.meters.add(found)
+
+    def _judge(self, source: Source, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"]) -> Judged:
+        batch = source.draw(seeds, steps, batch=self.training.batch)
+        asked = questions(batch, self.population.members, most=source.task.asking.most)
+        with arithmetic(self.training.precision, self.device):
+            outputs = self.population(asked.inputs, asked.at)
+        return judged(outputs, asked, self.task.target_space)
+
+    def _recorded(self) -> torch.cuda.CUDAGraph:
+        """The graph of a step. Recording needs a few steps to be taken first; they are taken back."""
+        if self._graph is not None:
+            return self._graph
+        kept = [tensor.clone() for tensor in self._changing()]
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(_WARM_UPS):
+                self._step()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step()
+        for tensor, value in zip(self._changing(), kept, strict=True):
+            tensor.copy_(value)
+        self._graph = graph
+        return graph
+
+    def _changing(self) -> tuple[Tensor, ...]:
+        state = self.state
+        return (
+            self.packed.values,
+            state.mean,
+            state.square,
+            state.step,
+            state.alive,
+            state.retired,
+            *self.meters.tensors(),
+        )
+
+
+def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """The block in which a model computes: bfloat16 products over float32 weights, or as the weights are."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()

@@ -1,0 +1,137 @@
+"""A job: one task, one model, one way to train, and the members that differ. A plan is several jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from separatrix.errors import InvalidInput
+from separatrix.evidence import TaskSpec
+from separatrix.models import MODELS
+from separatrix.models.population import ModelConfig, Population, signature_of
+from separatrix.models.specs import ModelSpec, build, kind_of, model_spec_of
+from separatrix.options import require
+from separatrix.records import JsonObject, Reader, Record
+from separatrix.store.keys import key_of
+from separatrix.tasks.interface import Task
+from separatrix.tasks.specs import spec_of, task_of
+from separatrix.training.recipes import Member, Training
+
+__all__ = ["Job", "Plan", "job_for"]
+
+_MOST_MEMBERS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Record):
+    """Everything that decides what comes of a training, and nothing else."""
+
+    SCHEMA: ClassVar[str] = "separatrix.job"
+
+    task: TaskSpec
+    model: ModelSpec
+    training: Training
+    members: tuple[Member, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.members) >= 1, "A job has at least one member; none was given.")
+        require(
+            len(self.members) <= _MOST_MEMBERS,
+            f"A job has at most {_MOST_MEMBERS:,} members; got {len(self.members):,}.",
+        )
+        twice = next((m for m in self.members if self.members.count(m) > 1), None) if self._few else None
+        require(twice is None, f"The members of a job differ; there are two with {twice}.")
+
+    @property
+    def _few(self) -> bool:
+        return len(self.members) != len(set(self.members))
+
+    @cached_property
+    def built_task(self) -> Task:
+        """The task itself."""
+        return task_of(self.task)
+
+    def population(self, members: int, *, own_code: bool = False) -> Population:
+        """The model without weights, for so many members; a task that does not fit it is refused.
+
+        `own_code` allows to run the code that a model such as `module:factory` names.
+        """
+        return build(self.model, signature_of(self.built_task), members, own_code=own_code)
+
+    def config_of(self, member: Member) -> JsonObject:
+        """The full config of one run, which its key is the hash of."""
+        return {
+            "task": self.task.to_fields(),
+            "model": self.model.to_fields(),
+            "member": member.to_fields(),
+            "training": self.training.to_fields(),
+        }
+
+    @property
+    def key(self) -> str:
+        """The hash of the whole job: checkpoints are kept under it."""
+        return key_of(self.to_fields())
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {
+            "task": self.task.to_fields(),
+            "model": self.model.to_fields(),
+            "training": self.training.to_fields(),
+            "members": [member.to_fields() for member in self.members],
+        }
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Job:
+        """The job whose fields `read` holds."""
+        return cls(
+            task=read.record("task", TaskSpec),
+            model=read.record("model", ModelSpec),
+            training=read.record("training", Training),
+            members=read.records("members", Member),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Record):
+    """Jobs to be done one after another."""
+
+    SCHEMA: ClassVar[str] = "separatrix.plan"
+
+    jobs: tuple[Job, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.jobs) >= 1, "A plan has at least one job; none was given.")
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {"jobs": [job.to_fields() for job in self.jobs]}
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Plan:
+        """The plan whose fields `read` holds."""
+        return cls(jobs=read.records("jobs", Job))
+
+
+def job_for(
+    task: Task, model: str | ModelConfig, *, members: Sequence[Member], training: Training | None = None
+) -> Job:
+    """The job of training these members of a model, given by name or by config, on a task."""
+    kind = kind_of(model, own_code=True) if isinstance(model, str) else _kind_of(model)
+    config = kind.Config() if isinstance(model, str) else model
+    return Job(
+        task=spec_of(task),
+        model=model_spec_of(kind, config),
+        training=training or Training(),
+        members=tuple(members),
+    )
+
+
+def _kind_of(config: ModelConfig) -> type[Population]:
+    """The model that this is a config of."""
+    for _, kind in MODELS.items():
+        if kind.Config is type(config):
+            return kind
+    raise InvalidInput(f"No model of the registry has a {type(config).__qualname__}; register it first.")

@@ -1,0 +1,97 @@
+"""What a population is asked and how its answers are judged: at labelled positions only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from separatrix.tasks.interface import Batch, Classes, Vectors
+
+__all__ = ["Judged", "Questions", "judged", "questions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """A batch for every member: inputs, the positions at which answers are due, and the right ones.
+
+    `at` is None where so many positions are labelled that all may as well be answered; `due` then says which.
+    """
+
+    inputs: Shaped[Tensor, "member batch pos *width"]
+    at: Int[Tensor, "member batch label"] | None
+    targets: Shaped[Tensor, "member batch label *width"]
+    due: Bool[Tensor, "member batch label"]
+
+
+def questions(batch: Batch, members: int, *, most: int) -> Questions:
+    """The rows of a batch shared out among the members, each example with `most` labels at most."""
+
+    def shared(values: Shaped[Tensor, "rows *shape"]) -> Shaped[Tensor, "member batch *shape"]:
+        return values.unflatten(0, (members, -1))
+
+    length = batch.mask.shape[1]
+    if 2 * most > length:
+        return Questions(
+            inputs=shared(batch.inputs), at=None, targets=shared(batch.targets), due=shared(batch.mask)
+        )
+    at, due = _labelled(batch.mask, most)
+    column = at if batch.targets.dim() == 2 else at.unsqueeze(-1).expand(*at.shape, batch.targets.shape[-1])
+    return Questions(
+        inputs=shared(batch.inputs),
+        at=shared(at),
+        targets=shared(batch.targets.gather(1, column)),
+        due=shared(due),
+    )
+
+
+def _labelled(
+    mask: Bool[Tensor, "rows pos"], most: int
+) -> tuple[Int[Tensor, "rows label"], Bool[Tensor, "rows label"]]:
+    """The labelled positions of each row, in order; rows with fewer repeat position 0, which is not due."""
+    if most == 1:
+        place = mask.int().argmax(1, keepdim=True)
+        return place, torch.ones_like(place, dtype=torch.bool)
+    number = torch.where(mask, mask.cumsum(1) - 1, most)
+    places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    # What is not labelled goes into a spare column that is cut off.
+    at = torch.zeros(len(mask), most + 1, dtype=torch.int64, device=mask.device).scatter(1, number, places)
+    due = torch.arange(most, device=mask.device) < mask.sum(1, keepdim=True)
+    return at[:, :most], due
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Each member's loss, and how many of its labels and of its whole examples were right."""
+
+    losses: Float[Tensor, "member"]
+    labels: Int[Tensor, "member"]
+    labels_right: Int[Tensor, "member"]
+    examples_right: Int[Tensor, "member"]
+
+
+def judged(
+    outputs: Float[Tensor, "member batch label out"], asked: Questions, space: Classes | Vectors
+) -> Judged:
+    """Cross-entropy, or the mean square for vectors, over the labels of each member; an example is right if
+    all of its labels are.
+    """
+    outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
+    if isinstance(space, Classes):
+        cost = F.cross_entropy(outputs.flatten(0, -2), asked.targets.flatten(), reduction="none")
+        cost = cost.view(asked.due.shape)
+        right = outputs.argmax(-1) == asked.targets
+    else:
+        apart = (outputs - asked.targets).square()
+        cost = apart.mean(-1)
+        right = apart.sum(-1).sqrt() < space.tolerance
+    labels = asked.due.sum((1, 2))
+    return Judged(
+        losses=torch.where(asked.due, cost, 0).sum((1, 2)) / labels,
+        labels=labels,
+        labels_right=(right & asked.due).sum((1, 2)),
+        examples_right=(right | ~asked.due).all(2).sum(1),
+    )

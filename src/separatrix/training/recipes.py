@@ -1,0 +1,226 @@
+"""What is to be trained and how: a member's own settings, and those that a population shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from separatrix.options import check_types, option, require
+from separatrix.records import JsonObject, Reader, Record
+
+__all__ = ["Curriculum", "Halving", "Member", "Training"]
+
+Schedule = Literal["constant", "cosine"]
+Precision = Literal["float32", "bfloat16", "float64"]
+Stop = Literal["each", "first", "never"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member(Record):
+    """What one member of a population has to itself.
+
+    Its result is a function of this, of the task, the model and the training; its neighbours have no part
+    in it. The seed draws its first weights and its examples: members with one seed see the same examples.
+    """
+
+    SCHEMA = "separatrix.member"
+
+    lr: float = option(1e-3, help="learning rate, at its height")
+    seed: int = option(0, help="draws the first weights and the examples")
+    weight_decay: float = option(0.0, help="decay of the matrices, decoupled from the gradient (AdamW)")
+    schedule: Schedule = option("constant", help="how the learning rate goes on after the warm-up")
+    warmup: int = option(0, help="steps over which the learning rate rises from 0")
+
+    def __post_init__(self) -> None:
+        check_types(self, name="A member")
+        require(0 < self.lr < math.inf, f"A learning rate is a number above 0; got lr={self.lr}. Try 1e-3.")
+        require(
+            0 <= self.seed < 1 << 62, f"A member's seed lies between 0 and 2^62 − 1; got seed={self.seed}."
+        )
+        require(
+            0 <= self.weight_decay < math.inf,
+            f"A weight decay is a number of at least 0; got weight_decay={self.weight_decay}.",
+        )
+        require(self.warmup >= 0, f"A warm-up has at least 0 steps; got warmup={self.warmup}.")
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {
+            "lr": float(self.lr),
+            "seed": self.seed,
+            "weight_decay": float(self.weight_decay),
+            "schedule": self.schedule,
+            "warmup": self.warmup,
+        }
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Member:
+        """The member whose fields `read` holds."""
+        return cls(
+            lr=read.measured("lr"),
+            seed=read.count("seed"),
+            weight_decay=read.measured("weight_decay"),
+            schedule=read.choice("schedule", ("constant", "cosine")),
+            warmup=read.count("warmup"),
+        )
+
+    def __str__(self) -> str:
+        extra = f", weight decay {self.weight_decay:g}" if self.weight_decay else ""
+        extra += ", cosine" if self.schedule == "cosine" else ""
+        extra += f", warm-up {self.warmup:,}" if self.warmup else ""
+        return f"lr {self.lr:g}, seed {self.seed}{extra}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curriculum(Record):
+    """Short inputs first: n grows from `start` to the task's own in `stages` parts of `steps` steps."""
+
+    SCHEMA = "separatrix.curriculum"
+
+    start: int
+    steps: int
+    stages: int = 4
+
+    def __post_init__(self) -> None:
+        check_types(self, name="A curriculum")
+        require(self.start >= 1, f"A curriculum starts at n of at least 1; got start={self.start}.")
+        require(self.stages >= 1, f"A curriculum has at least one stage; got stages={self.stages}.")
+        require(
+            self.steps >= self.stages,
+            f"A curriculum gives each of its {self.stages} stages a step; got steps={self.steps}.",
+        )
+
+    def sizes(self, n: int) -> tuple[tuple[int, int], ...]:
+        """From which step on which n: rising, and ending with the task's own."""
+        require(self.start <= n, f"A curriculum starts at n up to the task's {n}; got start={self.start}.")
+        found: dict[int, int] = {}
+        for stage in range(self.stages):
+            size = round(self.start + (n - self.start) * stage / self.stages)
+            found.setdefault(size, self.steps * stage // self.stages)
+        found.setdefault(n, self.steps)
+        return tuple((step, size) for size, step in found.items())
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {"start": self.start, "steps": self.steps, "stages": self.stages}
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Curriculum:
+        """The curriculum whose fields `read` holds."""
+        return cls(start=read.count("start"), steps=read.count("steps"), stages=read.count("stages"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halving(Record):
+    """Successive halving: after `first` steps, and `factor` times as many again and again, few go on.
+
+    At each of these rungs a member goes on if it is among the best 1/`factor` of all that have come there so
+    far; the place of one that is dropped goes to the next that waits.
+    """
+
+    SCHEMA = "separatrix.halving"
+
+    first: int
+    factor: int = 2
+
+    def __post_init__(self) -> None:
+        check_types(self, name="Halving")
+        require(self.first >= 1, f"Halving has its first rung after at least 1 step; got first={self.first}.")
+        require(self.factor >= 2, f"Halving keeps one in 2 or more; got factor={self.factor}.")
+
+    def rungs(self, steps: int) -> tuple[int, ...]:
+        """The steps at which members are compared."""
+        found, rung = [], self.first
+        while rung < steps:
+            found.append(rung)
+            rung *= self.factor
+        return tuple(found)
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {"first": self.first, "factor": self.factor}
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Halving:
+        """The halving whose fields `read` holds."""
+        return cls(first=read.count("first"), factor=read.count("factor"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Record):
+    """What all members of a population share.
+
+    Everything here can change a result, so all of it belongs to a run's key; where it is run does not.
+    """
+
+    SCHEMA = "separatrix.training"
+
+    steps: int = option(20_000, help="most steps of a member")
+    batch: int = option(64, help="examples of a step, fresh ones each time")
+    precision: Precision = option(
+        "float32", help="of the products; bfloat16 keeps its weights and the optimiser in float32"
+    )
+    clip: float = option(1.0, help="longest gradient of a member; 0 for no limit")
+    eval_every: int = option(500, help="steps between looks at the accuracy")
+    eval_examples: int = option(1000, help="examples of each look, all of full length")
+    test_examples: int = option(5000, help="examples of the last look, whose accuracy is reported")
+    stop: Stop = option("each", help="end a member when it has solved the task, all with the first, or never")
+    solved: float = option(1.0, help="accuracy at a look that counts as solved")
+    curriculum: Curriculum | None = option(None, help="short inputs first", flag=False)
+    halving: Halving | None = option(None, help="drop members that fall behind", flag=False)
+
+    def __post_init__(self) -> None:
+        check_types(self, name="Training")
+        for name in ("steps", "batch", "eval_every", "eval_examples", "test_examples"):
+            value = getattr(self, name)
+            require(
+                1 <= value < 1 << 40,
+                f"Training needs {name.replace('_', ' ')} of at least 1; got {name}={value}.",
+            )
+        require(
+            0 <= self.clip < math.inf, f"A gradient's longest length is at least 0; got clip={self.clip}."
+        )
+        require(0 < self.solved <= 1, f"An accuracy lies above 0 and up to 1; got solved={self.solved}.")
+        require(
+            self.curriculum is None or self.halving is None,
+            "Members under a curriculum go in step, and halving lets others start later; choose one of them.",
+        )
+
+    @property
+    def compares(self) -> bool:
+        """Whether how long a member goes on depends on the others."""
+        return self.halving is not None or self.stop == "first"
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {
+            "steps": self.steps,
+            "batch": self.batch,
+            "precision": self.precision,
+            "clip": float(self.clip),
+            "eval_every": self.eval_every,
+            "eval_examples": self.eval_examples,
+            "test_examples": self.test_examples,
+            "stop": self.stop,
+            "solved": float(self.solved),
+            "curriculum": None if self.curriculum is None else self.curriculum.to_fields(),
+            "halving": None if self.halving is None else self.halving.to_fields(),
+        }
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Training:
+        """The training whose fields `read` holds."""
+        return cls(
+            steps=read.count("steps"),
+            batch=read.count("batch"),
+            precision=read.choice("precision", ("float32", "bfloat16", "float64")),
+            clip=read.measured("clip"),
+            eval_every=read.count("eval_every"),
+            eval_examples=read.count("eval_examples"),
+            test_examples=read.count("test_examples"),
+            stop=read.choice("stop", ("each", "first", "never")),
+            solved=read.measured("solved"),
+            curriculum=read.optional_record("curriculum", Curriculum),
+            halving=read.optional_record("halving", Halving),
+        )
