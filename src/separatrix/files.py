@@ -21,12 +21,13 @@ _EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[TextIOWrapper]:
+def written_whole(path: Path, *, durable: bool = False) -> Iterator[TextIOWrapper]:
     """A UTF-8 text file to write to; it takes its place under `path` only when the block ends well.
 
     Until then readers see what was there before, and whatever goes wrong leaves that as it was. Only an
     ordinary file that may be written is ever replaced, and it keeps its permissions: a device such as
-    /dev/null is refused, and a link stays a link.
+    /dev/null is refused, and a link stays a link. `durable` waits until the disk has it, so that a machine
+    that loses its power afterwards still has the one file or the other.
     """
     try:
         final = _destination(path)
@@ -39,7 +40,12 @@ def written_whole(path: Path) -> Iterator[TextIOWrapper]:
     try:
         with _created(part, old_mode) as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(final)
+        if durable:
+            _sync_folder(final.parent)
     except OSError as failure:
         raise _unwritable(path, failure) from failure
     finally:
@@ -47,10 +53,19 @@ def written_whole(path: Path) -> Iterator[TextIOWrapper]:
             part.unlink()
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     """A file with exactly these bytes, under the same promises as `written_whole`."""
-    with written_whole(path) as file:
+    with written_whole(path, durable=durable) as file:
         file.buffer.write(content)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the disk know the names in a folder, as `fsync` has it know what a file holds."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _destination(path: Path) -> Path:

@@ -16,15 +16,18 @@ from cyclopts import App, CycloptsError, Group
 import separatrix
 from separatrix.cli.certifying import certify
 from separatrix.cli.describing import describe
-from separatrix.cli.flags import named_task, with_task_flags
+from separatrix.cli.flags import listed, named_task, with_task_flags
 from separatrix.cli.frontier import frontier
 from separatrix.cli.listing import list_tasks
+from separatrix.cli.models import list_models, size_command
 from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
+from separatrix.cli.runs import runs_app
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
 from separatrix.cli.solving import solve
 from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
+from separatrix.cli.training import train, train_command
 from separatrix.cli.turing import turing
 from separatrix.cli.witnessing import witness
 from separatrix.errors import InvalidInput, SeparatrixError
@@ -41,6 +44,10 @@ _COMMANDS: Final = (
     "solve",
     "turing",
     "atlas",
+    "models",
+    "size",
+    "train",
+    "runs",
 )
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
@@ -103,10 +110,12 @@ def _app(tokens: Sequence[str]) -> App:
     """The commands; those about a task have the flags of the task that the words name."""
     _refuse_values(tokens)
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
-    about_a_task = command in {"sample", "describe", "witness", "frontier", "solve"}
+    about_a_task = command in {"sample", "describe", "witness", "frontier", "solve", "train"}
     task = named_task(words) if about_a_task else None
     if about_a_task and task is None and not _HELP.intersection(words):
         raise InvalidInput(f"{command} needs the name of a task; `separatrix tasks` lists them.")
+    if command in {"train", "size"} and not _HELP.intersection(words):
+        _require_model(command, words)
     app = App(
         name="separatrix",
         usage="Usage: separatrix COMMAND [OPTIONS]",
@@ -130,11 +139,30 @@ def _app(tokens: Sequence[str]) -> App:
         ("solve", with_task_flags(solve, task, deferred=True), f"solve {named} --input TEXT [OPTIONS]"),
         ("turing", turing, "turing MACHINE [OPTIONS]"),
         ("atlas", atlas, "atlas [OPTIONS]"),
+        ("models", list_models, "models [--json]"),
+        ("size", size_command(words if command == "size" else ()), "size MODEL --n N [OPTIONS]"),
+        # Its flags come from modules that import torch, which no other command should wait for.
+        (
+            "train",
+            train_command(task, words) if command == "train" else listed(train),
+            f"train {named} --model M --n N [OPTIONS]",
+        ),
     )
     for place, (name, function, usage) in enumerate(commands):
         app.command(function, name=name, usage=f"Usage: separatrix {usage}", sort_key=place, help_epilogue="")
+    app.command(runs_app(sort_key=len(commands)))
     app["--help"].sort_key = app["--version"].sort_key = len(_COMMANDS)
     return app
+
+
+def _require_model(command: str, words: Sequence[str]) -> None:
+    """A model must be named where its flags can be known from it, before the rest is parsed."""
+    if command == "size" and (not words or words[0].startswith("-")):
+        raise InvalidInput("size needs the name of a model first; `separatrix models` lists them.")
+    if command == "train" and words[0].startswith("-"):
+        raise InvalidInput(f"Name the task right after train; got '{words[0]}' there.")
+    if command == "train" and not any(word == "--model" or word.startswith("--model=") for word in words):
+        raise InvalidInput("train needs --model, the name of a model; `separatrix models` lists them.")
 
 
 def _refuse_values(tokens: Sequence[str]) -> None:

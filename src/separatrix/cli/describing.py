@@ -35,7 +35,7 @@ from separatrix.theorems import THEOREMS, WORKS, Theorem
 if TYPE_CHECKING:
     from separatrix.tasks import Partition, Task
 
-__all__ = ["describe"]
+__all__ = ["describe", "type_name"]
 
 _LONGEST_COUNTED: Final = 512
 """Positions up to which the inputs are counted: beyond it their number takes long and says little."""
@@ -102,7 +102,7 @@ def _parameters(task: Task) -> list[dict[str, Any]]:
         {
             "name": field.name,
             "flag": f"--{field.name.replace('_', '-')}",
-            "type": _type_name(hints[field.name]),
+            "type": type_name(hints[field.name]),
             "value": values[field.name],
             "help": field.metadata.get("help", ""),
         }
@@ -111,12 +111,12 @@ def _parameters(task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def _type_name(hint: Any) -> str:
+def type_name(hint: Any) -> str:
     """The kind of value in a word, or the choices; that there may be none shows in the value."""
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(str, typing.get_args(hint)))
     if typing.get_origin(hint) in {typing.Union, types.UnionType}:
-        return " | ".join(_type_name(part) for part in typing.get_args(hint) if part is not type(None))
+        return " | ".join(type_name(part) for part in typing.get_args(hint) if part is not type(None))
     if hint is Path:
         return "file"
     return hint.__name__ if isinstance(hint, type) else str(hint)

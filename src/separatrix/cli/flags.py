@@ -1,33 +1,62 @@
-"""A task's parameters as command-line flags: name, type, default and help come from its dataclass."""
+"""Parameters of tasks, models and trainings as command-line flags.
+
+Name, type, default and help of a flag come from the field of a dataclass.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import CoercionError, Group, Parameter, Token
 
 import separatrix
 from separatrix.errors import InvalidInput
 from separatrix.registry import unknown_name
 
 if TYPE_CHECKING:
+    from separatrix.models.population import Population
     from separatrix.tasks import Task
 
-__all__ = ["Arithmetic", "AsJson", "Family", "Variant", "Wanted", "Whole", "named_task", "with_task_flags"]
+__all__ = [
+    "TASK_NAME",
+    "Arithmetic",
+    "AsJson",
+    "Family",
+    "Flags",
+    "Variant",
+    "Wanted",
+    "Whole",
+    "assembled",
+    "flag_of",
+    "list_flag",
+    "listed",
+    "model_flags",
+    "named_model",
+    "named_task",
+    "own_options",
+    "task_flags",
+    "value_of",
+    "with_task_flags",
+]
 
 
 def _whole_number(_: type, tokens: Sequence[Token]) -> int:
     """Digits only: cyclopts would round 7.5 to 8 without a word."""
     text = tokens[0].value
     if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text, re.ASCII):
-        raise ValueError(text)
+        raise CoercionError(token=tokens[0])
     return int(text)
+
+
+def _whole_numbers(kind: type, tokens: Sequence[Token]) -> tuple[int, ...]:
+    return tuple(_whole_number(kind, (token,)) for token in tokens)
 
 
 Whole = Annotated[int, Parameter(converter=_whole_number)]
@@ -91,7 +120,7 @@ def with_task_flags(
     `Wanted`, and makes the task itself. Where a parameter of the task has the name of an
     option, the word means the task's: match3's `--variant` says which task it is, and so which construction.
     """
-    flags = [_generic_size()] if kind is None else _parameters(kind)
+    flags = task_flags(kind).flags
     if size_optional or deferred:
         flags = [_optional(flag) if flag.name == "n" else flag for flag in flags]
 
@@ -104,38 +133,127 @@ def with_task_flags(
         shown = size_optional and "n" not in given
         return command(_shown(kind, given) if shown else separatrix.task(task, **given), **options)
 
+    own = own_options(command, taken={"task", *(flag.name for flag in flags)})
+    return assembled(run, [TASK_NAME, *flags, *own], like=command)
+
+
+TASK_NAME = inspect.Parameter(
+    "task",
+    inspect.Parameter.POSITIONAL_ONLY,
+    annotation=Annotated[str, Parameter(help="Name of the task; `separatrix tasks` lists them.")],
+)
+
+
+def own_options(
+    command: Callable[..., Any], *, taken: Collection[str], types: Mapping[str, Any] | None = None
+) -> list[inspect.Parameter]:
+    """The options that a command has itself, but for the names that are taken.
+
+    `types` are those of its annotations that its module only imports for a type checker.
+    """
     # `Task` would cost an import of torch, and the task itself is no option.
-    types = typing.get_type_hints(command, localns={"Task": object}, include_extras=True)
-    own = [
-        option.replace(annotation=types[option.name])
+    hints = typing.get_type_hints(command, localns={"Task": object, **(types or {})}, include_extras=True)
+    return [
+        option.replace(annotation=hints[option.name])
         for option in inspect.signature(command).parameters.values()
-        if option.name not in {"task", *(flag.name for flag in flags)}
+        if option.name not in taken
     ]
-    name = inspect.Parameter(
-        "task",
-        inspect.Parameter.POSITIONAL_ONLY,
-        annotation=Annotated[str, Parameter(help="Name of the task; `separatrix tasks` lists them.")],
-    )
-    run.__signature__ = inspect.Signature([name, *flags, *own])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (name, *flags, *own)}
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
+
+
+def assembled(
+    run: Callable[..., int | None],
+    parameters: Sequence[inspect.Parameter],
+    *,
+    like: Callable[..., int | None],
+) -> Callable[..., int | None]:
+    """`run` as a command of these parameters, with the name and the help of another."""
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__name__, run.__doc__ = like.__name__, like.__doc__
     return run
 
 
-def _parameters(kind: type[Task]) -> list[inspect.Parameter]:
-    types = typing.get_type_hints(kind)
-    group = Group(f"Parameters of {kind.name}", sort_key=1)
-    return [
-        _flag(
-            field.name,
-            types[field.name],
-            help=field.metadata.get("help", ""),
-            default=_default(field),
-            group=group,
-        )
-        for field in dataclasses.fields(kind)
-        if field.init and field.metadata.get("flag", True)
-    ]
+def listed(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """A command that is not called this time: its name and its help are enough to list it."""
+    return assembled(lambda: None, [], like=command)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of a dataclass, and which field each of them sets."""
+
+    flags: list[inspect.Parameter]
+    fields: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, kind: type, *, heading: str, sort_key: float = 1, taken: Collection[str] = (), prefix: str = ""
+    ) -> Flags:
+        """One flag for each option of a dataclass; where a name is taken, the prefix stands before it."""
+        types = typing.get_type_hints(kind)
+        group = Group(heading, sort_key=sort_key)
+        fields = {
+            f"{prefix}_{field.name}" if field.name in taken else field.name: field
+            for field in dataclasses.fields(kind)
+            if field.init and field.metadata.get("flag", True)
+        }
+        flags = [
+            flag_of(name, types[field.name], help=_help(field), default=_default(field), group=group)
+            for name, field in fields.items()
+        ]
+        return cls(flags, {name: field.name for name, field in fields.items()})
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the flags."""
+        return {flag.name for flag in self.flags}
+
+    def popped(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The dataclass's parameters, taken out of what a command line gave."""
+        return {field: options.pop(name) for name, field in self.fields.items() if name in options}
+
+
+def task_flags(kind: type[Task] | None) -> Flags:
+    """The flags of a task; where none is named, `--n` stands for them all."""
+    if kind is None:
+        return Flags([_generic_size()], {"n": "n"})
+    return Flags.of(kind, heading=f"Parameters of {kind.name}")
+
+
+def model_flags(model: type[Population] | None, *, taken: Collection[str]) -> Flags:
+    """The flags of a model; a name that is taken is the model's with `model-` before it."""
+    if model is None:
+        return Flags([], {})
+    heading = f"Parameters of {model.name}"
+    return Flags.of(model.Config, heading=heading, taken=taken, prefix="model")
+
+
+def value_of(flag: str, words: Sequence[str]) -> str | None:
+    """The value that an option has among the words of a command, which may bring options of its own."""
+    for word, following in itertools.zip_longest(words, words[1:]):
+        if word == flag and following is not None and not following.startswith("-"):
+            return following
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None
+
+
+def named_model(name: str | None) -> type[Population] | None:
+    """The model of this name, its flags being needed to parse the rest; None for none.
+
+    What is typed at a command line is the user's own wish, so code that it names is run.
+    """
+    if name is None:
+        return None
+    from separatrix.models.specs import kind_of
+
+    return kind_of(name, own_code=True)
+
+
+def _help(field: dataclasses.Field[Any]) -> str:
+    text = field.metadata.get("help", "")
+    assert isinstance(text, str)
+    return text
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -147,14 +265,33 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _generic_size() -> inspect.Parameter:
     group = Group("Parameters of the task", sort_key=1)
     text = "Size of the input. A task has more: add its name before --help."
-    return _flag("n", int, help=text, default=inspect.Parameter.empty, group=group)
+    return flag_of("n", int, help=text, default=inspect.Parameter.empty, group=group)
 
 
-def _flag(name: str, type_: Any, *, help: str, default: Any, group: Group) -> inspect.Parameter:
+def flag_of(name: str, type_: Any, *, help: str, default: Any, group: Group) -> inspect.Parameter:
+    """A flag of one value."""
     converter = _whole_number if type_ is int or set(typing.get_args(type_)) == {int, type(None)} else None
     parameter = Parameter(help=help, group=group, converter=converter, negative_iterable=())
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, parameter]
+    )
+
+
+def list_flag(name: str, type_: Any, *, help: str, default: Any, group: Group) -> inspect.Parameter:
+    """A flag of one value or several."""
+    parameter = Parameter(
+        help=help,
+        group=group,
+        converter=_whole_numbers if type_ is int else None,
+        consume_multiple=True,
+        negative_iterable=(),
+        show_default=lambda values: " ".join(map(str, values)),
+    )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=(default,),
+        annotation=Annotated[tuple[type_, ...], parameter],
     )
 
 

@@ -15,6 +15,7 @@ from separatrix.cli.output import stdout_console, write_json
 from separatrix.theorems import WORKS
 
 if TYPE_CHECKING:
+    from separatrix.models.population import Population
     from separatrix.tasks import Task
 
 __all__ = ["list_tasks", "papers", "summary"]
@@ -44,8 +45,8 @@ def list_tasks(*, json: AsJson = False) -> None:
         console.print(f"{letter}: {paper}")
 
 
-def summary(kind: type[Task]) -> str:
-    """The first line of a task's own words."""
+def summary(kind: type[Task] | type[Population]) -> str:
+    """The first line of a task's or a model's own words."""
     return (inspect.getdoc(kind) or kind.title).partition("\n")[0]
 
 

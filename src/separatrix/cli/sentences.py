@@ -29,7 +29,7 @@ def sentence(error: CycloptsError, commands: tuple[str, ...]) -> str:
     """What was expected, what came, what to do."""
     match error:
         case UnknownCommandError(unused_tokens=[name, *_]):
-            text = _unknown(name, ("option", _GLOBAL) if name.startswith("-") else ("command", commands))
+            text = _unknown(name, ("option", _GLOBAL) if name.startswith("-") else _known(error, commands))
         case UnknownOptionError():
             text = _unknown(error.token.keyword or error.token.value, ("option", _options(error)))
         case CoercionError(argument=Argument() as argument):
@@ -50,6 +50,14 @@ def _unknown(name: str, known: tuple[str, tuple[str, ...]]) -> str:
     return str(unknown_name(kind, name.partition("=")[0], names))
 
 
+def _known(error: UnknownCommandError, commands: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """What kind of command was meant, and those there are: a command may have commands of its own."""
+    if not error.command_chain or error.app is None:
+        return "command", commands
+    own = tuple(name for name in error.app if not name.startswith("-"))
+    return f"{_command(error)} command", own
+
+
 def _options(error: UnknownOptionError) -> tuple[str, ...]:
     named = tuple(argument.name for argument in error.argument_collection if argument.name.startswith("--"))
     return (*named, "--help") if named else _GLOBAL
@@ -61,6 +69,8 @@ def _wrong_value(argument: Argument, error: CoercionError) -> str:
     hint: Any = argument.hint
     if type(None) in typing.get_args(hint):
         hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
+    if typing.get_origin(hint) is tuple:
+        hint = typing.get_args(hint)[0]
     if typing.get_origin(hint) is typing.Literal:
         return f"{name} is one of {', '.join(map(str, typing.get_args(hint)))}; {came}."
     return f"{name} needs {_KINDS.get(hint, 'another kind of value')}; {came}."

@@ -1,4 +1,4 @@
-"""Models: the interfaces every model meets, the trainable architectures, and layers as the papers define them.
+"""Models: the interfaces every model meets, the trainable architectures, and the papers' layers as defined.
 
 `MODELS` lists the architectures by name; each is a `Population` with a `Config` of its own.
 """

@@ -124,9 +124,21 @@ def rotated(
 ) -> Float[Tensor, "rows head pos part"]:
     """Each pair (i, i + d/2) of coordinates turned by place · base^(−2i/d) (Su et al., 2021)."""
     half = x.shape[-1] // 2
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    frequency = base ** (-torch.arange(half, device=x.device, dtype=wide) / half)
-    angle = place.to(wide).unsqueeze(1) * frequency
-    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cosine, sine = (turn.to(x.dtype) for turn in _turns(place, half, base, x.dtype == torch.float64))
     first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
+
+
+@torch.library.custom_op("separatrix::turns", mutates_args=())
+def _turns(place: Tensor, half: int, base: float, double: bool) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, (place, pair); opaque, or a compiler would form them anew for every number."""
+    wide = torch.float64 if double else torch.float32
+    frequency = base ** (-torch.arange(half, device=place.device, dtype=wide) / half)
+    angle = place.to(wide).unsqueeze(1) * frequency
+    return angle.cos(), angle.sin()
+
+
+@_turns.register_fake
+def _(place: Tensor, half: int, base: float, double: bool) -> tuple[Tensor, Tensor]:
+    table = place.new_empty((place.shape[0], half), dtype=torch.float64 if double else torch.float32)
+    return table, torch.empty_like(table)

@@ -10,7 +10,14 @@ from torch import Tensor
 from separatrix.models.laws import Law, constant
 from separatrix.models.members import Linear, MemberModule
 
-__all__ = ["Gated", "Perceptron"]
+__all__ = ["Gated", "Perceptron", "gated_width"]
+
+_ROUNDED_TO = 8
+
+
+def gated_width(width: int) -> int:
+    """8/3 of a width, so that three matrices have the numbers of a plain map's two; a multiple of 8."""
+    return -(-8 * width // (3 * _ROUNDED_TO)) * _ROUNDED_TO
 
 
 class Perceptron(MemberModule):

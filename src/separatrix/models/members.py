@@ -78,7 +78,13 @@ def linear(
 ) -> Float[Tensor, "member *lead out"]:
     """x W + b, all positions of a member in one matrix product."""
     rows = x.reshape(x.shape[0], -1, x.shape[-1])
-    product = torch.bmm(rows, weight) if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight)
+    if bias is None:
+        product = torch.bmm(rows, weight)
+    elif x.is_cuda:  # the compiler fuses the sum with what follows, and keeps the weights' gradient in order
+        product = torch.bmm(rows, weight)
+        product = product + bias.unsqueeze(1).to(product.dtype)
+    else:
+        product = torch.baddbmm(bias.unsqueeze(1), rows, weight)
     return product.view(*x.shape[:-1], weight.shape[-1])
 
 

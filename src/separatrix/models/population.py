@@ -120,6 +120,21 @@ class Population(nn.Module, ABC):
     def shape(self) -> tuple[int, int]:
         """Inner width of the feed-forward map, and heads of a layer; 0 where there are none."""
 
+    @property
+    def depth(self) -> int:
+        """Blocks, one after another: those the config counts, and any that the architecture adds."""
+        return self.config.layers
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether an output depends on nothing behind it, so that the model can read token by token."""
+        return False
+
+    @property
+    def longest(self) -> int | None:
+        """The longest input it was made for; None if any length will do."""
+        return None
+
     def initialise(self, seeds: Sequence[int]) -> Self:
         """Draw every member's weights, each under its own seed."""
         require(
@@ -137,7 +152,7 @@ class Population(nn.Module, ABC):
         return Size(
             width=self.config.width,
             ffn_width=ffn_width,
-            layers=self.config.layers,
+            layers=self.depth,
             heads=heads,
             precision_bits=precision,
             parameters_without_embeddings=sum(p[0].numel() for p in self.parameters())
@@ -177,6 +192,11 @@ class Population(nn.Module, ABC):
 class CausalPopulation(Population):
     """A population that can read token by token: `step` from `start` gives what `forward` gives at once."""
 
+    @property
+    def is_causal(self) -> bool:
+        """Yes, unless a config says that it looks ahead: then `start` and `step` refuse."""
+        return True
+
     @abstractmethod
     def start(self, batch: int, *, device: torch.device | str = "cpu") -> State:
         """The state before the first token."""
@@ -187,14 +207,10 @@ class CausalPopulation(Population):
     ) -> tuple[Float[Tensor, "member batch out"], State]:
         """The output at the next position, and the state after it. A state is used once."""
 
-    @property
-    def longest(self) -> int | None:
-        """The longest input it was made for; None if any length will do."""
-        return None
-
-    def member(self, number: int) -> CausalModel[State]:
-        """One member as a plain model, with a copy of its weights."""
-        return _CausalSingle(self.alone(number))
+    def member(self, number: int) -> SequenceModel:
+        """One member as a plain model, with a copy of its weights: a `CausalModel` where it is causal."""
+        alone = self.alone(number)
+        return _CausalSingle(alone) if self.is_causal else _Single(alone)
 
 
 class _Single(SequenceModel):

@@ -10,22 +10,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from separatrix.accounting import StatePart
 from separatrix.errors import InvalidInput
+from separatrix.models.kernels.table_rows import table_rows
 from separatrix.models.laws import constant, fixed, normal
 from separatrix.models.members import Linear, MemberModule, linear, taken
-from separatrix.models.population import CausalPopulation, ModelConfig, Signature, State
+from separatrix.models.population import CausalPopulation, ModelConfig, Population, Signature, State
 from separatrix.options import option, require
 from separatrix.tasks.interface import Classes, Reals, Tokens
 
-__all__ = ["Block", "Mixer", "Reading", "Stack", "StackConfig", "sinusoidal_table"]
+__all__ = ["Block", "Frame", "Mixer", "Mixing", "Reading", "Stack", "StackConfig", "sinusoidal_table"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +38,18 @@ class StackConfig(ModelConfig):
     tied: bool = option(False, help="read answers out with the token table itself (W)")
 
 
-class Mixer(MemberModule, ABC):
-    """What moves information between positions; causal, with a state to go on from."""
+class Mixing(MemberModule, ABC):
+    """What moves information between positions."""
 
     @abstractmethod
     def forward(
         self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
     ) -> Float[Tensor, "member batch label width"]:
         """What each of the positions `at` receives; without them, every position."""
+
+
+class Mixer(Mixing):
+    """What moves information from left to right, with a state to go on from."""
 
     @abstractmethod
     def start(self, batch: int, like: Tensor) -> State:
@@ -66,7 +70,7 @@ class Block(MemberModule):
     """x + mixer(norm x), then x + map(norm x) where there is a map."""
 
     def __init__(
-        self, mixer: Mixer, norm: nn.Module, feed_forward: nn.Module | None, second: nn.Module | None
+        self, mixer: Mixing, norm: nn.Module, feed_forward: nn.Module | None, second: nn.Module | None
     ) -> None:
         """`norm` stands before the mixer, `second` before the feed-forward map."""
         super().__init__(mixer.members)
@@ -82,6 +86,7 @@ class Block(MemberModule):
         self, x: Float[Tensor, "member batch width"], state: State
     ) -> tuple[Float[Tensor, "member batch width"], State]:
         """The stream behind this block at the next position."""
+        assert isinstance(self.mixer, Mixer)
         mixed, state = self.mixer.step(self.norm(x), state)
         return self._mapped(x + mixed), state
 
@@ -105,9 +110,9 @@ class Reading(MemberModule):
         deviation: float = 0.02,
     ) -> None:
         super().__init__(members)
-        self.table: Tensor | None = None
-        self.places: Tensor | None = None
-        self.reals: Linear | None = None
+        table: Tensor | None = None
+        places: Tensor | None = None
+        reals: Linear | None = None
         inputs = signature.inputs
         if isinstance(inputs, Reals):
             require(
@@ -115,15 +120,16 @@ class Reading(MemberModule):
                 f"Inputs of real numbers have no token table; got embedding={embedding}. Leave it out.",
             )
             law = normal(1 / math.sqrt(inputs.width))
-            self.reals = Linear(members, inputs.width, width, law=law, bias=constant(0))
+            reals = Linear(members, inputs.width, width, law=law, bias=constant(0))
         elif embedding == "sinusoidal":
             law = fixed(sinusoidal_table(inputs.size, width))
-            self.table = self.parameter("table", (inputs.size, width), law, trained=False)
+            table = self.parameter("table", (inputs.size, width), law, trained=False)
         else:
             law = normal(deviation)
-            self.table = self.parameter("table", (inputs.size, width), law, trained=embedding == "learned")
+            table = self.parameter("table", (inputs.size, width), law, trained=embedding == "learned")
         if positions:
-            self.places = self.parameter("places", (signature.length, width), normal(deviation))
+            places = self.parameter("places", (signature.length, width), normal(deviation))
+        self.table, self.places, self.reals = table, places, reals
 
     @property
     def longest(self) -> int | None:
@@ -149,10 +155,10 @@ class Reading(MemberModule):
         if self.reals is not None:
             return self.reals(inputs.to(self.reals.weight.dtype))  # type: ignore[no-any-return]
         assert self.table is not None
-        return rows_of(self.table, inputs)
+        return table_rows(self.table, inputs)
 
 
-class Stack(CausalPopulation):
+class Frame(Population):
     """Reading, blocks, a last norm and the readout. Architectures say which."""
 
     config: StackConfig
@@ -161,7 +167,7 @@ class Stack(CausalPopulation):
         super().__init__(config, signature, members=members)
         self.check_fits()
         self.reading = self.make_reading()
-        self.blocks = nn.ModuleList(self.make_block(place) for place in range(config.layers))
+        self.blocks = nn.ModuleList(self.make_block(place) for place in range(self.depth))
         self.norm = self.make_norm()
         self.readout = None if config.tied else self.make_readout()
 
@@ -171,7 +177,7 @@ class Stack(CausalPopulation):
 
     @abstractmethod
     def make_block(self, place: int) -> nn.Module:
-        """The block at this place, counted from 0: `forward(x, at)`, `step(x, state)`, `mixer`."""
+        """The block at this place, counted from 0: `forward(x, at)`, and in a `Stack` `step` and `mixer`."""
 
     @abstractmethod
     def make_norm(self) -> nn.Module:
@@ -195,11 +201,6 @@ class Stack(CausalPopulation):
                 isinstance(inputs, Tokens) and isinstance(targets, Classes) and targets.size <= inputs.size,
                 f"{self.name} with tied=True answers with words of its input; this task's answers are none.",
             )
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether an output depends on nothing behind it."""
-        return True
 
     @property
     def longest(self) -> int | None:
@@ -233,8 +234,16 @@ class Stack(CausalPopulation):
         assert self.reading.table is not None
         return linear(x, self.reading.table[:, : self.signature.out].transpose(1, 2))
 
+
+class Stack(Frame, CausalPopulation):
+    """A frame whose blocks can go on from a state."""
+
+    blocks: Any
+    """A `ModuleList`, each with `forward(x, at)`, `step(x, state)` and a `mixer`."""
+
     def start(self, batch: int, *, device: torch.device | str = "cpu") -> State:
         """No positions read, and every mixer's own beginning."""
+        self._require_causal()
         like = next(self.parameters()).new_empty((), device=device)
         return 0, [block.mixer.start(batch, like) for block in self.blocks]
 
@@ -242,6 +251,7 @@ class Stack(CausalPopulation):
         self, token: Shaped[Tensor, "member batch *width"], state: State
     ) -> tuple[Float[Tensor, "member batch out"], State]:
         """One position through every block."""
+        self._require_causal()
         place, states = state
         if self.longest is not None and place >= self.longest:
             raise InvalidInput(f"This {self.name} has {self.longest} positions, and all of them are read.")
@@ -253,7 +263,9 @@ class Stack(CausalPopulation):
         return self.answers(x), (place + 1, after)
 
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
-        """The parts of one block's mixer, as many times as there are blocks."""
+        """The parts of one block's mixer, as many times as there are blocks; none unless it is causal."""
+        if not self.is_causal:
+            return ()
         merged: dict[str, StatePart] = {}
         for block in self.blocks:
             for part in block.mixer.state_parts(precision):
@@ -261,14 +273,12 @@ class Stack(CausalPopulation):
                 merged[part.name] = part if known is None else _added(known, part)
         return tuple(merged.values())
 
-
-def rows_of(
-    table: Float[Tensor, "member rows width"], index: Int[Tensor, "member *lead"]
-) -> Float[Tensor, "member *lead width"]:
-    """Each member's own rows of its table."""
-    members, rows, width = table.shape
-    offset = torch.arange(members, device=index.device).view(-1, *[1] * (index.dim() - 1)) * rows
-    return F.embedding(index + offset, table.reshape(members * rows, width))
+    def _require_causal(self) -> None:
+        require(
+            self.is_causal,
+            f"This {self.name} looks at what stands ahead and cannot read token by token; call forward on "
+            "whole inputs, or build it with causal=True.",
+        )
 
 
 def sinusoidal_table(rows: int, width: int) -> Float[Tensor, "rows width"]:

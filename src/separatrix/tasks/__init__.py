@@ -9,6 +9,7 @@ from typing import Any
 
 from separatrix.registry import Registry
 from separatrix.tasks.interface import (
+    Asking,
     Batch,
     ChainTask,
     Classes,
@@ -24,6 +25,7 @@ from separatrix.tasks.interface import (
 
 __all__ = [
     "TASKS",
+    "Asking",
     "Batch",
     "ChainTask",
     "Classes",

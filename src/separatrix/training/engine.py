@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float64, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from separatrix.models.population import Population
 from separatrix.tasks.interface import Task
-from separatrix.training.labelled import Judged, judged, questions
+from separatrix.training.labelled import Judged, Questions, judged, questions
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import Packed
 from separatrix.training.recipes import Precision, Training
 from separatrix.training.sources import Source
 
-__all__ = ["Engine", "Meters", "arithmetic"]
+__all__ = ["Engine", "Meters", "arithmetic", "compile_parts"]
 
 _WARM_UPS = 3
 
@@ -88,18 +88,21 @@ class Engine:
         self.task, self.population, self.training = task, population, training
         self.packed, self.state, self.rates, self.meters = packed, state, rates, meters
         self.device = packed.values.device
-        self._source = Source(task=task)
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._judged = self._judge
-        self._updated = update
-        if compiled:
-            self._judged = torch.compile(self._judge, dynamic=False)
-            self._updated = torch.compile(update, dynamic=False)
+        self._compiled = compiled
+        self.use(Source(task=task))
 
     def use(self, source: Source) -> None:
         """Draw from this source from now on."""
         self._source = source
-        self._graph = None
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._asked, self._judged, self._updated = self._ask, judged, update
+        if self._compiled:
+            # What was compiled for other shapes is of no use, and too much of it makes the compiler give up.
+            torch.compiler.reset()
+            compile_parts(self.population)
+            self._asked, self._judged, self._updated = (
+                torch.compile(piece, dynamic=False) for piece in (self._ask, judged, update)
+            )
 
     def run(self, steps: int) -> None:
         """Take so many steps."""
@@ -112,7 +115,10 @@ class Engine:
                 self._step()
 
     def _step(self) -> None:
-        found = self._judged(self._source, self.rates.seed, self.state.step)
+        asked = self._asked(self.rates.seed, self.state.step)
+        with arithmetic(self.training.precision, self.device):
+            outputs = self.population(asked.inputs, asked.at)
+        found = self._judged(outputs, asked, self.task.target_space)
         gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters)
         joined = self.packed.joined(gradients)
         self._updated(
@@ -120,12 +126,9 @@ class Engine:
         )
         self.meters.add(found)
 
-    def _judge(self, source: Source, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"]) -> Judged:
-        batch = source.draw(seeds, steps, batch=self.training.batch)
-        asked = questions(batch, self.population.members, most=source.task.asking.most)
-        with arithmetic(self.training.precision, self.device):
-            outputs = self.population(asked.inputs, asked.at)
-        return judged(outputs, asked, self.task.target_space)
+    def _ask(self, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"]) -> Questions:
+        batch = self._source.draw(seeds, steps, batch=self.training.batch)
+        return questions(batch, self.population.members, most=self._source.task.asking.most)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
         """The graph of a step. Recording needs a few steps to be taken first; they are taken back."""
@@ -157,6 +160,14 @@ class Engine:
             state.retired,
             *self.meters.tensors(),
         )
+
+
+def compile_parts(population: Population) -> None:
+    """Have the compiler fuse a model: block by block where there are several, since one serves them all."""
+    blocks = [module for module in population.modules() if isinstance(module, nn.ModuleList)]
+    parts = list(blocks[0]) if blocks and len(blocks[0]) > 1 else [population]
+    for part in parts:
+        part.compile(dynamic=False)
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:

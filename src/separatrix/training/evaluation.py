@@ -53,7 +53,8 @@ def evaluate(
         count = min(chunk, examples - low)
         drawn = full.sample(count, seed=_SEED, start=first + low, device=device)
         asked = questions(_repeated(drawn, members), members, most=full.asking.most)
-        with arithmetic(precision, device):
+        # Looks are rare and have other shapes than steps: compiling for them would cost more than it saves.
+        with torch.compiler.set_stance("force_eager"), arithmetic(precision, device):
             outputs = population(asked.inputs, asked.at)
         found = judged(outputs, asked, task.target_space)
         right += found.examples_right

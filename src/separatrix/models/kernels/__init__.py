@@ -1,4 +1,4 @@
-"""What mixers compute, each in several ways that agree: a readable reference, a fast form, and GPU kernels."""
+"""What mixers compute, in several ways that agree: a readable reference, a fast form, GPU kernels."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
 """Which of several ways to compute the same thing: the choice is made by name or by where the numbers are.
 
-`reference` is the definition, step by step; `parallel` is plain PyTorch made fast; `triton` are this package's
-GPU kernels; `fla` those of flash-linear-attention, where that is installed. `auto` takes Triton on a CUDA
-device, in any type but float64, and `parallel` otherwise.
+`reference` is the definition, step by step; `parallel` is plain PyTorch made fast; `triton` are this
+package's GPU kernels; `fla` those of flash-linear-attention, where that is installed. `auto` takes Triton on
+a CUDA device, in any type but float64, and `parallel` otherwise.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from functools import cache
 from typing import Final, Literal, TypeAlias
 
 import torch
@@ -24,7 +23,7 @@ BACKENDS: Final[tuple[Backend, ...]] = ("auto", "reference", "parallel", "triton
 
 
 def chosen(backend: Backend, x: Tensor, *, offers: tuple[Backend, ...]) -> Backend:
-    """The way to compute on numbers like `x` among those on offer, `reference` and `parallel` always being."""
+    """The way to compute on numbers like `x`; `reference` and `parallel` are always on offer."""
     if backend == "auto":
         on_gpu = x.is_cuda and x.dtype != torch.float64 and "triton" in offers and _installed("triton")
         return "triton" if on_gpu else "parallel"
@@ -49,6 +48,9 @@ def use_backend(model: nn.Module, backend: Backend) -> None:
 _PACKAGES: Final = {"triton": "triton", "fla": "flash-linear-attention"}
 
 
-@cache
+# Looked up once and not on demand: a compiler that traces the choice cannot trace the search for a package.
+_FOUND: Final = frozenset(package for package in _PACKAGES if importlib.util.find_spec(package) is not None)
+
+
 def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
+    return package in _FOUND

@@ -1,0 +1,318 @@
+"""`separatrix runs`: what the store remembers, one run or all of them, and what it may forget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+from cyclopts import App, Group, Parameter
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from separatrix.cli.flags import AsJson, Whole
+from separatrix.cli.output import note, printable_line, stdout_console, wrapped, write_json
+from separatrix.store.runs import Status
+
+if TYPE_CHECKING:
+    from separatrix.store import Point, Run, Store
+
+__all__ = ["runs_app"]
+
+_COLOURS: Final = {
+    "done": "green",
+    "running": "cyan",
+    "stopped": "yellow",
+    "retired": "red",
+    "dropped": "magenta",
+}
+_PARTS: Final = ("task", "model", "member", "training")
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_MOST_BARS: Final = 48
+_MOST_POINTS: Final = 8
+_SHORT_NUMBER: Final = 7
+_NONE: Final = "–"
+
+Item = TypeVar("Item")
+
+Place = Annotated[
+    Path | None, Parameter(name="--store", help="Folder of the store. [default: $SEPARATRIX_STORE, or runs]")
+]
+OfTask = Annotated[str | None, Parameter(help="Only runs on this task.")]
+OfModel = Annotated[str | None, Parameter(help="Only runs of this model.")]
+OfStatus = Annotated[Status | None, Parameter(help="Only runs of this status.")]
+OfLength = Annotated[Whole | None, Parameter(help="Only runs on tasks of this size.")]
+
+
+def runs_app(*, sort_key: int) -> App:
+    """The commands under `runs`; `sort_key` is their place among the others."""
+    app = App(
+        name="runs",
+        usage="Usage: separatrix runs COMMAND [OPTIONS]",
+        help="List, show and export the runs in a store, or clear it up.",
+        help_epilogue="",
+        group_commands=Group("Commands", sort_key=0),
+        group_parameters=Group("Options", sort_key=1),
+        sort_key=sort_key,
+    )
+    commands: tuple[tuple[str, Callable[..., None], str], ...] = (
+        ("list", list_runs, "list [OPTIONS]"),
+        ("show", show_run, "show KEY [OPTIONS]"),
+        ("export", export_runs, "export [OPTIONS]"),
+        ("gc", collect, "gc [OPTIONS]"),
+    )
+    for place, (name, function, usage) in enumerate(commands):
+        app.command(function, name=name, usage=f"Usage: separatrix runs {usage}", sort_key=place)
+    return app
+
+
+def list_runs(
+    *,
+    task: OfTask = None,
+    model: OfModel = None,
+    n: OfLength = None,
+    status: OfStatus = None,
+    store: Place = None,
+    json: AsJson = False,
+) -> None:
+    """List runs: what was trained, how, and how well it does."""
+    opened = _opened(store)
+    found = opened.runs(task=task, model=model, status=status, n=n)
+    if json:
+        write_json({"store": str(opened.path), "runs": [run.to_fields() for run in found]})
+    elif not found:
+        print(printable_line(f"There are no such runs in '{opened.path}'."))
+    else:
+        console = stdout_console()
+        wide = _table(found, gap=2)
+        needs = Measurement.get(console, console.options.update(max_width=10 * console.width), wide).maximum
+        # Long names leave less room between the columns before they are broken.
+        console.print(wide if needs <= console.width else _table(found, gap=1))
+
+
+def show_run(
+    key: Annotated[str, Parameter(help="the beginning of its key, as `runs list` shows it")],
+    /,
+    *,
+    store: Place = None,
+    json: AsJson = False,
+) -> None:
+    """Show a run: its config, its result and its learning curve."""
+    opened = _opened(store)
+    run = opened.run(key)
+    curve = opened.curve(run.key)
+    if json:
+        write_json({**run.to_fields(), "curve": [point.to_fields() for point in curve]})
+        return
+    console = stdout_console()
+    console.print(Text.assemble((run.status, f"bold {_COLOURS[run.status]}"), f"  {run.key}"))
+    for title, lines in (("config", _config(run)), ("result", _result(run))):
+        console.print(Text(title, "bold"))
+        width = max(len(name) for name, _ in lines)
+        for name, text in lines:
+            first, *rest = wrapped(printable_line(text), console.width - width - 4) or [""]
+            print(f"  {name:<{width}}  {first}")
+            for line in rest:
+                print(f"  {'':<{width}}  {line}")
+    if curve:
+        console.print(Text(f"curve of {len(curve):,} points", "bold"))
+        print("\n".join(_curve(curve)))
+
+
+def export_runs(
+    *,
+    out: Annotated[
+        Path | None,
+        Parameter(help="File to write: .csv, .json, .jsonl or .parquet. [default: CSV to standard output]"),
+    ] = None,
+    task: OfTask = None,
+    model: OfModel = None,
+    n: OfLength = None,
+    status: OfStatus = None,
+    store: Place = None,
+    json: AsJson = False,
+) -> None:
+    """Write runs as a table for other programs: a row for a run, a column for a setting or a figure."""
+    from separatrix.store.exporting import as_csv, export
+
+    opened = _opened(store)
+    found = opened.runs(task=task, model=model, status=status, n=n)
+    if out is not None:
+        export(found, out)
+    if json:
+        written = {} if out is None else {"path": str(out)}
+        write_json({**written, "runs": [run.to_fields() for run in found]})
+    elif out is None:
+        print(as_csv(found), end="")
+    else:
+        note(f"Wrote {_count(len(found), 'run')}.")
+        print(printable_line(str(out)))
+
+
+def collect(
+    *,
+    dry_run: Annotated[
+        bool, Parameter(help="Only say what would be removed.", negative=(), show_default=False)
+    ] = False,
+    store: Place = None,
+    json: AsJson = False,
+) -> None:
+    """Remove checkpoints of what has finished, and files that belong to no run.
+
+    What is being trained is left alone.
+    """
+    from separatrix.store.cleaning import clean
+    from separatrix.store.keys import short
+
+    cleaned = clean(_opened(store), dry_run=dry_run)
+    if json:
+        removed = [{"path": str(each.path), "bytes": each.bytes, "why": each.why} for each in cleaned.removed]
+        claimed = list(cleaned.claimed)
+        write_json({"dry_run": dry_run, "bytes": cleaned.bytes, "removed": removed, "claimed": claimed})
+        return
+    for each in cleaned.removed:
+        print(f"{printable_line(str(each.path))}  {each.bytes:,} bytes: {each.why}")
+    for population in cleaned.claimed:
+        print(f"Population {short(population)} is being trained and is left alone.")
+    verb = "Would remove" if dry_run else "Removed"
+    print(f"{verb} {_count(len(cleaned.removed), 'file')} of {_count(cleaned.bytes, 'byte')}.")
+
+
+def _opened(place: Path | None) -> Store:
+    from separatrix.store import Store, default_place
+
+    return Store(default_place() if place is None else place, must_exist=True)
+
+
+def _table(runs: Sequence[Run], *, gap: int) -> Table:
+    """Two lines a run: the model stands below its task, the interval below the accuracy."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("key", no_wrap=True, style="cyan")
+    table.add_column("task\nmodel", overflow="fold")
+    for name in ("n", "lr", "seed", "steps", "accuracy\ninterval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for run in runs:
+        accuracy = _NONE if run.accuracy is None else f"{_percent(run.accuracy)} %"
+        table.add_row(
+            run.short,
+            Text(f"{printable_line(run.task)}\n{printable_line(run.model)}"),
+            _NONE if run.n is None else str(run.n),
+            _setting(run, "lr"),
+            _setting(run, "seed"),
+            f"{run.steps:,}",
+            accuracy if run.low is None or run.high is None else f"{accuracy}\n{_interval(run)}",
+            Text(run.status, _COLOURS[run.status]),
+        )
+    return table
+
+
+def _setting(run: Run, name: str) -> str:
+    member = run.config["member"]
+    value = member.get(name) if isinstance(member, Mapping) else None
+    if value is None:
+        return _NONE
+    return _short_number(value) if isinstance(value, float) else printable_line(str(value))
+
+
+def _short_number(value: float) -> str:
+    """Three digits: 0.001, but 3.16e-4 where so many noughts would not fit."""
+    plain = f"{value:.3g}"
+    digits, exponent = f"{value:.2e}".split("e")
+    return plain if len(plain) <= _SHORT_NUMBER else f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def _percent(rate: float) -> str:
+    """Two digits after the point; what is short of all is never shown as all, nor a little as nothing."""
+    shown = 100 * rate
+    return f"{min(max(shown, 0.01), 99.99) if 0 < rate < 1 else shown:.2f}"
+
+
+def _interval(run: Run) -> str:
+    assert run.low is not None
+    assert run.high is not None
+    return f"{_percent(run.low)}–{_percent(run.high)}"
+
+
+def _config(run: Run) -> list[tuple[str, str]]:
+    lines = []
+    parts = sorted(run.config, key=lambda part: _PARTS.index(part) if part in _PARTS else len(_PARTS))
+    for part in parts:
+        value = run.config[part]
+        if isinstance(value, Mapping) and part in {"task", "model"}:
+            lines.append((part, f"{value['name']}: {_settings(value['params'])}"))
+        else:
+            lines.append((part, _settings(value)))
+    return [(printable_line(part), text) for part, text in lines]
+
+
+def _settings(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return _plain(value)
+    return ", ".join(f"{name}={_plain(inner)}" for name, inner in value.items()) or _NONE
+
+
+def _plain(value: object) -> str:
+    from separatrix.store.keys import canonical
+
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _result(run: Run) -> list[tuple[str, str]]:
+    solved = "" if run.solved_at is None else f", solved at {run.solved_at:,}"
+    lines = [("steps", f"{run.steps:,}{solved}")]
+    if run.accuracy is not None:
+        asked = f"{run.correct:,} of {run.examples:,} right; 95 % interval {_interval(run)}"
+        lines.append(("accuracy", f"{_percent(run.accuracy)} % ({asked})"))
+    if run.label_accuracy is not None:
+        lines.append(("labels", f"{_percent(run.label_accuracy)} % right"))
+    if run.loss is not None:
+        lines.append(("loss", f"{run.loss:.4g}"))
+    lines.append(("seconds", f"{run.seconds:.1f}"))
+    lines.append(("from", _settings(run.provenance)))
+    lines.append(("created", run.created))
+    lines.append(("updated", run.updated))
+    return lines
+
+
+def _curve(curve: Sequence[Point]) -> list[str]:
+    """Accuracy and loss as bars, and a few of the points as numbers."""
+    lines = []
+    for name, top in (("accuracy", 1.0), ("loss", None)):
+        values = [value for point in curve if (value := getattr(point, name)) is not None]
+        if values:
+            ends = f"{_figure(name, values[0])} → {_figure(name, values[-1])}"
+            lines.append(f"  {name:<8}  {_bars(values, top)}  {ends}")
+    lines.append(f"  {'step':>10}  {'accuracy':>9}  {'loss':>10}")
+    for point in _some(curve, _MOST_POINTS):
+        accuracy, loss = _figure("accuracy", point.accuracy), _figure("loss", point.loss)
+        lines.append(f"  {point.step:>10,}  {accuracy:>9}  {loss:>10}")
+    return lines
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return _NONE
+    return f"{_percent(value)} %" if name == "accuracy" else f"{value:.4g}"
+
+
+def _bars(values: Sequence[float], top: float | None) -> str:
+    """Values as bars of eight heights; accuracies from 0 to 1, others from their least to their most."""
+    least, most = (0.0, top) if top is not None else (min(values), max(values))
+    span = (most - least) or 1.0
+    last = len(_BARS) - 1
+    return "".join(
+        _BARS[min(last, max(0, round(last * (value - least) / span)))] for value in _some(values, _MOST_BARS)
+    )
+
+
+def _some(items: Sequence[Item], most: int) -> list[Item]:
+    """At most so many of them, evenly, with the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[place * (len(items) - 1) // (most - 1)] for place in range(most)]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

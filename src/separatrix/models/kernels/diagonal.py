@@ -1,0 +1,103 @@
+"""The recurrence h_t = λ h_{t−1} + u_t with a complex λ for each channel, the same at every position.
+
+Complex numbers are pairs of real tensors throughout. Powers of λ = exp(decay + i · angle) are taken through
+the exponent, never by repeated multiplication; with decay ≤ 0 none of them grows. The fast form cuts the
+input into short pieces: inside a piece the sum is a matrix product, and the last states of the pieces obey
+the same recurrence with a power of λ in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.models.kernels.choice import Backend, chosen
+from separatrix.models.kernels.long_convolution import toeplitz
+
+__all__ = ["Pair", "diagonal_recurrence", "powers", "product"]
+
+Pair: TypeAlias = tuple[Tensor, Tensor]
+"""The real and the imaginary parts of complex numbers."""
+
+_PIECE: Final = 32
+
+
+def powers(
+    decay: Float[Tensor, "*lead"], angle: Float[Tensor, "*lead"], exponents: Float[Tensor, "power"]
+) -> Pair:
+    """exp((decay + i · angle) · exponent), with the exponents as a new last axis."""
+    modulus = (decay.unsqueeze(-1) * exponents).exp()
+    turned = angle.unsqueeze(-1) * exponents
+    return modulus * turned.cos(), modulus * turned.sin()
+
+
+def product(first: Pair, second: Pair) -> Pair:
+    """The complex product, element by element."""
+    (a, b), (c, d) = first, second
+    return a * c - b * d, a * d + b * c
+
+
+def diagonal_recurrence(
+    u: Pair,
+    decay: Float[Tensor, "member state"],
+    angle: Float[Tensor, "member state"],
+    *,
+    backend: Backend = "auto",
+) -> Pair:
+    """The states h at every position, from u of shape (member, state, batch, pos); before the first, 0.
+
+    Computed in the type of `decay`, under autocast too: errors add up along the input.
+    """
+    way = chosen(backend, u[0], offers=("reference", "parallel"))
+    u = u[0].to(decay.dtype), u[1].to(decay.dtype)
+    with torch.autocast(decay.device.type, enabled=False):
+        return _one_by_one(u, decay, angle) if way == "reference" else _in_pieces(u, decay, angle)
+
+
+def _one_by_one(u: Pair, decay: Float[Tensor, "member state"], angle: Float[Tensor, "member state"]) -> Pair:
+    """The definition."""
+    modulus = decay.exp().unsqueeze(-1)
+    rate = modulus * angle.unsqueeze(-1).cos(), modulus * angle.unsqueeze(-1).sin()
+    state: Pair = torch.zeros_like(u[0][..., 0]), torch.zeros_like(u[1][..., 0])
+    states: list[Pair] = []
+    for new in zip(u[0].unbind(-1), u[1].unbind(-1), strict=True):
+        kept = product(rate, state)
+        state = kept[0] + new[0], kept[1] + new[1]
+        states.append(state)
+    return torch.stack([real for real, _ in states], -1), torch.stack([imag for _, imag in states], -1)
+
+
+def _in_pieces(u: Pair, decay: Float[Tensor, "member state"], angle: Float[Tensor, "member state"]) -> Pair:
+    """Each piece from a state of 0, then what the state before it still contributes."""
+    length = u[0].shape[-1]
+    if length <= _PIECE:
+        return _at_once(u, decay, angle)
+    pieces = -(-length // _PIECE)
+    members, channels, batch, _ = u[0].shape
+    padded = [F.pad(part, (0, pieces * _PIECE - length)) for part in u]
+    real, imag = (part.reshape(members, channels, batch * pieces, _PIECE) for part in padded)
+    real, imag = (
+        part.reshape(members, channels, batch, pieces, _PIECE)
+        for part in _at_once((real, imag), decay, angle)
+    )
+    ends = real[..., -1], imag[..., -1]
+    before = _in_pieces((ends[0][..., :-1], ends[1][..., :-1]), decay * _PIECE, angle * _PIECE)
+    past = [F.pad(part, (1, 0)).unsqueeze(-1) for part in before]  # nothing stands before the first piece
+    steps = torch.arange(1, _PIECE + 1, device=decay.device, dtype=decay.dtype)
+    fading = [part[:, :, None, None] for part in powers(decay, angle, steps)]
+    kept = product((past[0], past[1]), (fading[0], fading[1]))
+    return (real + kept[0]).flatten(-2)[..., :length], (imag + kept[1]).flatten(-2)[..., :length]
+
+
+def _at_once(u: Pair, decay: Float[Tensor, "member state"], angle: Float[Tensor, "member state"]) -> Pair:
+    """A convolution with the powers of λ: one product with a real matrix of four Toeplitz blocks."""
+    length = u[0].shape[-1]
+    delays = torch.arange(length, device=decay.device, dtype=decay.dtype)
+    real, imag = (toeplitz(part) for part in powers(decay, angle, delays))
+    matrix = torch.cat([torch.cat([real, imag], -1), torch.cat([-imag, real], -1)], -2)
+    found = torch.cat(u, -1) @ matrix
+    return found[..., :length], found[..., length:]

@@ -1,0 +1,124 @@
+"""`python3 -m separatrix.training PLAN.json`: run a plan where there is little more than torch.
+
+A plan is what `separatrix train --save-plan` writes. Its jobs are done one after another; what came of each
+member is a line of JSON on standard output, everything else goes to standard error. Run again, it goes on
+where it was cut off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from separatrix.errors import InvalidFile, InvalidInput, SeparatrixError
+from separatrix.models.kernels.choice import BACKENDS
+from separatrix.models.specs import is_own
+from separatrix.records import MOST_BYTES, parse_json
+from separatrix.store import Store, default_place
+from separatrix.training.jobs import Job, Plan
+from separatrix.training.running import run_job
+from separatrix.training.views import LinesView, in_one_line, summary_of
+
+__all__ = ["main", "read_plan"]
+
+_INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the plan that the words name; the exit code is 0, 2 for bad input, or 130 after Ctrl-C."""
+    options = _parser().parse_args(argv)
+    try:
+        plan = read_plan(options.plan)
+        for job in plan.jobs:  # what cannot be trained is refused before hours have gone into the rest
+            _check(job, own_code=options.own_code)
+        store = Store(default_place() if options.store is None else options.store)
+        for number, job in enumerate(plan.jobs):
+            _run(number, job, store, options)
+    except KeyboardInterrupt:
+        _say("Interrupted; run the same again to go on from the last checkpoint.")
+        return _INTERRUPTED
+    except BrokenPipeError:  # nobody reads the results any more; the store has them
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SeparatrixError as error:
+        _say(str(error))
+        return 2
+    except torch.OutOfMemoryError:
+        _say("This does not fit in the device's memory; give fewer --seats.")
+        return 2
+    return 0
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file, read strictly: it may be a stranger's."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as failure:  # a null in the name is a ValueError
+        reason = (failure.strerror if isinstance(failure, OSError) else None) or failure
+        raise InvalidFile(f"The plan '{path}' cannot be read: {reason}.") from failure
+    return Plan.from_json(parse_json(content, what=f"the plan '{path}'"))
+
+
+def _check(job: Job, *, own_code: bool) -> None:
+    if is_own(job.model.name) and not own_code:
+        raise InvalidInput(
+            f"The model {job.model.name} is made by code of its own; add --own-code if you trust it."
+        )
+    job.population(1, own_code=own_code)
+
+
+def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> None:
+    trained = run_job(
+        job,
+        store=store,
+        device=options.device,
+        seats=options.seats,
+        compiled=False if options.no_compile else None,
+        backend=options.backend,
+        deterministic=options.deterministic,
+        observer=LinesView(sys.stderr),
+        own_code=options.own_code,
+    )
+    for one in trained:
+        print(json.dumps({"job": number, **summary_of(job, one)}, allow_nan=False), flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m separatrix.training",
+        description="Train what a plan says, job after job. Run again, it goes on where it was cut off.",
+    )
+    parser.add_argument("plan", type=Path, help="a file that `separatrix train --save-plan` wrote")
+    parser.add_argument("--store", type=Path, help="folder of the store [$SEPARATRIX_STORE, or runs]")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
+    parser.add_argument("--seats", type=_seats, help="most members trained side by side")
+    parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
+    parser.add_argument("--no-compile", action="store_true", help="do without the compiler")
+    parser.add_argument(
+        "--deterministic", action="store_true", help="the same bytes in every run, also on a GPU; slower"
+    )
+    parser.add_argument(
+        "--own-code", action="store_true", help="import the modules that models such as mine:net name"
+    )
+    return parser
+
+
+def _seats(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed; got '{text[:40]}'")
+    return int(text)
+
+
+def _say(text: str) -> None:
+    print(in_one_line(text), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""`separatrix models` and `separatrix size`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import separatrix
+from separatrix.models import MODELS
+from separatrix.models.population import signature_of
+from tests.cli.running import refused, run
+
+
+def test_every_model_is_listed_with_its_parameters() -> None:
+    answer = run("models", "--json").answer
+    assert [entry["name"] for entry in answer["models"]] == list(MODELS.names())
+    for entry in answer["models"]:
+        kind = MODELS.get(entry["name"])
+        assert (entry["title"], entry["source"]) == (kind.title, kind.source)
+        assert entry["summary"] == (kind.__doc__ or "").partition("\n")[0]
+        defaults = {field.name: field.default for field in dataclasses.fields(kind.Config) if field.init}
+        assert {one["name"]: one["default"] for one in entry["parameters"]} == defaults
+        assert all(one["help"] for one in entry["parameters"])
+
+
+def test_the_list_is_readable() -> None:
+    ran = run("models")
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(cell_len, ran.out.splitlines())) <= 80
+    page = " ".join(ran.out.split())
+    for name, kind in MODELS.items():
+        assert name in page
+        assert kind.source in page
+    assert "--layers 1 --width 64 --embedding learned --tied no --heads 4 --ffn 0 --causal yes" in page
+
+
+def test_size_is_the_models_own_count() -> None:
+    argv = ("size", "transformer", "--n", "24", "--width", "32", "--layers", "2", "--precision-bits", "16")
+    lookup, kind = separatrix.task("index-lookup", n=24), MODELS.get("transformer")
+    config = kind.Config(width=32, layers=2)
+    size = kind(config, signature_of(lookup), members=1).size(24, 16)
+    assert run(*argv).out == f"{size.table(n=24)}\n"
+    answer = run(*argv, "--json").answer
+    assert {name: answer[name] for name in size.to_fields()} == size.to_fields()
+    assert answer["state_bits"] == size.state_bits(24) == 2 * 2 * 32 * 16 * 24
+    assert (answer["model"], answer["task"], answer["n"]) == ("transformer", "index-lookup", 24)
+    assert answer["config"]["layers"] == 2
+
+
+def test_size_of_every_model_on_a_task_that_suits_it() -> None:
+    tasks = {"graph-transformer": "cycle3", "fnn": "q-sparse-averaging"}
+    for name in MODELS.names():
+        answer = run("size", name, "--n", "8", "--task", tasks.get(name, "index-lookup"), "--json").answer
+        assert answer["parameters"] > 0
+
+
+def test_size_takes_the_tasks_flags_too() -> None:
+    small, large = (
+        run("size", "lstm", "--n", "8", "--alphabet", alphabet, "--json").answer for alphabet in ("8", "16")
+    )
+    assert large["embedding_parameters"] - small["embedding_parameters"] == 8 * 64
+    assert small["state_bits"] == large["state_bits"] == 2 * 64 * 32
+
+
+def test_size_of_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_sized_net.py").write_text(
+        "from torch import nn\n\n"
+        "def make(signature, *, hidden: int = 4):\n"
+        "    return nn.Sequential(nn.Embedding(signature.inputs.size, hidden), "
+        "nn.Linear(hidden, signature.out))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    lookup = separatrix.task("index-lookup", n=8)
+    words, answers = lookup.input_space.size, lookup.target_space.size  # type: ignore[union-attr]
+    answer = run("size", "own_sized_net:make", "--n", "8", "--hidden", "6", "--json").answer
+    assert answer["parameters"] == 6 * words + 6 * answers + answers
+    assert "--hidden INT" in run("size", "own_sized_net:make", "--help").out
+
+
+def test_help_shows_the_flags_of_model_and_task() -> None:
+    general = run("size", "--help").out
+    assert "MODEL" in general
+    assert "--precision-bits" in general
+    page = run("size", "retnet", "--task", "dyck", "--help").out
+    for flag in ("--expand", "--depth", "--precision-bits"):
+        assert f"{flag} " in page
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("size", "size needs the name of a model first; `separatrix models` lists them."),
+        ("size --n 8 lstm", "size needs the name of a model first; `separatrix models` lists them."),
+        ("size lstn --n 8", "There is no model 'lstn'. Did you mean lstm"),
+        ("size lstm", "size needs --n (most symbols before the index); none was given."),
+        ("size lstm --n 8 --task dick", "There is no task 'dick'. Did you mean dyck?"),
+        (
+            "size transformer --n 8 --width 30",
+            "Transformer shares its width evenly among its heads; got width=30 and heads=4. Try width=28.",
+        ),
+        ("size lstm --n 8 --precision-bits 0", "precision bits as a whole number from 1"),
+        ("size fnn --n 8 --heads 3", "There is no option '--heads'."),
+        ("size graph-transformer --n 8", "graph-transformer reads an adjacency matrix"),
+        ("size nowhere_at_all:net --n 8", "There is no module nowhere_at_all to import net from"),
+        ("models x", "'x' is one word too many; --help shows what models takes."),
+    ],
+)
+def test_wrong_use_is_one_sentence(line: str, words: str) -> None:
+    assert words in refused(*line.split())

@@ -1,0 +1,148 @@
+"""The selective scan's Triton kernels on a CUDA device against the definition in float64.
+
+`PYTHONPATH=src python3 -m pytest tests/gpu/test_selective_scan_on_gpu.py`
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from separatrix.models.kernels.selective_scan import parallel, reference, selective_scan
+from separatrix.models.kernels.triton_selective_scan import Blocks, scan
+from tests.models.test_selective_scan import NAMES, Shape, agree, parts_of, results
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+SHAPES: tuple[Shape, ...] = (
+    (1, 1, 1, 1, 1),
+    (1, 2, 3, 5, 2),
+    (3, 4, 37, 50, 16),
+    (2, 3, 201, 100, 16),
+    (2, 2, 64, 33, 5),
+    (1, 3, 130, 40, 64),
+    (1, 2, 50, 24, 200),
+    (7, 8, 200, 128, 16),
+)
+
+
+def on_gpu(parts: list[Tensor], *, low: bool = False) -> list[Tensor]:
+    """In float32; with `low`, all but the steps and the rates in bf16."""
+    kinds = [torch.bfloat16 if low and name not in {"delta", "rate"} else torch.float32 for name in NAMES]
+    return [part.detach().cuda().to(kind).requires_grad_() for part, kind in zip(parts, kinds, strict=True)]
+
+
+def exact(parts: list[Tensor]) -> list[Tensor]:
+    return [part.detach().double().requires_grad_() for part in parts]
+
+
+def home(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: values.cpu() for name, values in found.items()}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("low", [False, True], ids=["float32", "bf16"])
+def test_kernels_are_the_definition(shape: Shape, low: bool) -> None:
+    parts = on_gpu(parts_of(shape, seed=sum(shape)), low=low)
+    found = results(scan, parts)
+    assert [found[name].dtype for name in NAMES] == [part.dtype for part in parts]
+    agree(home(found), home(results(reference, exact(parts))), 2**-7 if low else 1e-4)
+
+
+def test_random_shapes() -> None:
+    generator = torch.Generator().manual_seed(1)
+    for seed in range(30):
+        most = (4, 5, 90, 150, 32)
+        shape = tuple(int(torch.randint(1, top + 1, (), generator=generator)) for top in most)
+        parts = on_gpu(parts_of(shape, seed=seed))  # type: ignore[arg-type]
+        agree(home(results(scan, parts)), home(results(reference, exact(parts))), 1e-4)
+
+
+def test_more_rows_than_a_grid_is_high() -> None:
+    parts = on_gpu(parts_of((1, 70_000, 3, 2, 2), seed=2))
+    agree(home(results(scan, parts)), home(results(reference, exact(parts))), 1e-4)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        Blocks(
+            steps=2, ahead=4, forward_channels=16, forward_warps=1, backward_channels=16, backward_warps=1
+        ),
+        Blocks(
+            steps=3, ahead=1, forward_channels=64, forward_warps=2, backward_channels=64, backward_warps=4
+        ),
+        Blocks(
+            steps=8, ahead=1, forward_channels=128, forward_warps=4, backward_channels=32, backward_warps=1
+        ),
+    ],
+    ids=str,
+)
+def test_other_blocks_compute_the_same(blocks: Blocks) -> None:
+    parts = on_gpu(parts_of((2, 2, 45, 70, 16), seed=3))
+    found = results(lambda *given: scan(*given, blocks=blocks), parts)
+    agree(home(found), home(results(reference, exact(parts))), 1e-4)
+
+
+def test_two_runs_give_the_same_bytes() -> None:
+    parts = on_gpu(parts_of((3, 16, 150, 96, 16), seed=4), low=True)
+    first = results(scan, parts)
+    for _ in range(3):
+        again = results(scan, parts)
+        assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_a_member_does_not_depend_on_its_neighbours() -> None:
+    parts = on_gpu(parts_of((3, 4, 60, 40, 16), seed=5))
+    whole = scan(*parts)
+    alone = scan(*(part[1:2] for part in parts))
+    assert torch.equal(whole[1:2], alone)
+
+
+def test_without_gradients_the_outputs_are_the_same() -> None:
+    parts = on_gpu(parts_of((2, 3, 30, 20, 16), seed=6))
+    with torch.no_grad():
+        assert torch.equal(scan(*parts), selective_scan(*parts))
+    assert torch.equal(scan(*parts), selective_scan(*parts, backend="triton"))
+
+
+def test_float64_takes_the_parallel_form() -> None:
+    parts = [part.detach().cuda().requires_grad_() for part in parts_of((2, 2, 40, 20, 8), seed=7)]
+    agree(home(results(selective_scan, parts)), home(results(reference, parts)), 1e-10)
+    agree(home(results(parallel, on_gpu(parts))), home(results(reference, parts)), 1e-4)
+
+
+def test_inside_a_compiled_function() -> None:
+    def squared(*given: Tensor) -> Tensor:
+        x, delta, rate, write, read = given
+        return selective_scan(x * 2, delta, rate, write, read).float().square()
+
+    parts = on_gpu(parts_of((2, 3, 51, 40, 16), seed=8))
+    torch.compiler.reset()
+    found = results(torch.compile(squared, fullgraph=True), parts)
+    agree(home(found), home(results(squared, exact(parts))), 1e-4)
+
+
+def test_inside_a_cuda_graph() -> None:
+    parts = on_gpu(parts_of((2, 3, 50, 40, 16), seed=9))
+    others = on_gpu(parts_of((2, 3, 50, 40, 16), seed=10))
+    weights = torch.ones_like(parts[0])
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            torch.autograd.grad(scan(*parts), parts, weights)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = torch.autograd.grad(scan(*parts), parts, weights)
+    with torch.no_grad():
+        for part, other in zip(parts, others, strict=True):
+            part.copy_(other)
+    graph.replay()
+    plain = torch.autograd.grad(scan(*others), others, weights)
+    assert all(torch.equal(mine, right) for mine, right in zip(recorded, plain, strict=True))

@@ -1,0 +1,188 @@
+"""The selective scan: every way to compute it against the definition in float64, outputs and gradients."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from separatrix.errors import InvalidInput
+from separatrix.models.kernels import selective_scan as scans
+from separatrix.models.kernels.selective_scan import one_step, parallel, reference, selective_scan
+
+Shape = tuple[int, int, int, int, int]
+"""Members, batch, length, channels, state."""
+NAMES = ("x", "delta", "rate", "write", "read")
+ROOT = Path(__file__).parents[2]
+
+
+def parts_of(shape: Shape, *, seed: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """x, δ, rates, B and C, with decays from nearly 1 to nearly 0."""
+    members, batch, length, channels, state = shape
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*sizes: int) -> Tensor:
+        return torch.randn(*sizes, generator=generator, dtype=torch.float64)
+
+    parts = [
+        normal(members, batch, length, channels),
+        F.softplus(2 * normal(members, batch, length, channels) - 2),
+        -torch.exp(normal(members, channels, state)),
+        normal(members, batch, length, state),
+        normal(members, batch, length, state),
+    ]
+    return [part.to(dtype).requires_grad_() for part in parts]
+
+
+def results(compute: Callable[..., Tensor], parts: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The output and the gradient of every input."""
+    y = compute(*parts)
+    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    slopes = torch.autograd.grad((y * weights.to(y)).sum(), parts)
+    return {"y": y.detach(), **dict(zip(NAMES, slopes, strict=True))}
+
+
+def agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
+    for name, right in expected.items():
+        scale = max(1.0, right.abs().max().item())
+        gap = (found[name].double() - right.double()).abs().max().item() / scale
+        assert gap <= tolerance, f"{name} differs by {gap:.1e}"
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    shape=st.tuples(
+        st.integers(1, 3), st.integers(1, 3), st.integers(1, 21), st.integers(1, 5), st.integers(1, 5)
+    ),
+    numbers=st.sampled_from([1, 60, 1 << 18]),
+    seed=st.integers(0, 1000),
+)
+def test_parallel_is_the_definition(shape: Shape, numbers: int, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scans, "_CHUNK_NUMBERS", numbers)
+        patch.setattr(scans, "_SHORTEST_CHUNK", 3)
+        parts = parts_of(shape, seed=seed)
+        agree(results(parallel, parts), results(reference, parts), 1e-11)
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 100])
+def test_parallel_is_the_definition_at_its_own_chunks(length: int) -> None:
+    parts = parts_of((2, 4, length, 70, 16), seed=length)
+    agree(results(parallel, parts), results(reference, parts), 1e-11)
+    small = [part.detach().float().requires_grad_() for part in parts]
+    agree(results(parallel, small), results(reference, parts), 1e-5)
+
+
+def test_bf16_and_autocast_lose_no_more_than_the_rounding_of_inputs_and_outputs() -> None:
+    small = parts_of((2, 2, 40, 6, 4), seed=1, dtype=torch.bfloat16)
+    exact = [part.detach().double().requires_grad_() for part in small]
+    expected = results(reference, exact)
+    agree(results(parallel, small), expected, 2**-8)
+    assert parallel(*small).dtype == torch.bfloat16
+    plain = [part.detach().float().requires_grad_() for part in small]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        agree(results(parallel, plain), expected, 1e-5)
+
+
+def test_definition_is_a_sum_over_the_past() -> None:
+    """y_t = Σ_s C_t exp(a Σ_{s<r≤t} δ_r) δ_s x_s B_s, written out."""
+    x, delta, rate, write, read = (part.detach() for part in parts_of((2, 2, 6, 3, 4), seed=4))
+    y = reference(x, delta, rate, write, read)
+    for t in range(6):
+        total = torch.zeros_like(x[:, :, 0])
+        for s in range(t + 1):
+            passed = delta[:, :, s + 1 : t + 1].sum(2)
+            decay = torch.exp(passed.unsqueeze(-1) * rate.unsqueeze(1))
+            weight = (decay * (write[:, :, s] * read[:, :, t]).unsqueeze(2)).sum(-1)
+            total += weight * delta[:, :, s] * x[:, :, s]
+        assert torch.allclose(y[:, :, t], total, atol=1e-12)
+
+
+def test_one_step_goes_on_from_a_state() -> None:
+    x, delta, rate, write, read = parts_of((2, 3, 5, 4, 2), seed=5)
+    h = torch.zeros(2, 3, 4, 2, dtype=torch.float64)
+    for t in range(5):
+        y, h = one_step(h, x[:, :, t], delta[:, :, t], rate, write[:, :, t], read[:, :, t])
+        assert torch.allclose(y, parallel(x, delta, rate, write, read)[:, :, t], atol=1e-12)
+
+
+def test_a_long_input_with_strong_decays_stays_finite() -> None:
+    x, delta, rate, write, read = parts_of((1, 1, 600, 3, 4), seed=6, dtype=torch.float32)
+    strong = [x, (delta * 100).detach().requires_grad_(), rate, write, read]
+    assert all(bool(values.isfinite().all()) for values in results(parallel, strong).values())
+
+
+def test_backends_are_chosen_by_name() -> None:
+    parts = parts_of((1, 2, 5, 3, 2), seed=7)
+    expected = reference(*parts)
+    for backend in ("auto", "reference", "parallel"):
+        assert torch.allclose(selective_scan(*parts, backend=backend), expected)
+    with pytest.raises(InvalidInput, match="computed by reference, parallel, triton; got backend=fla"):
+        selective_scan(*parts, backend="fla")
+
+
+def test_a_compiler_sees_one_operation() -> None:
+    parts = parts_of((1, 2, 30, 3, 2), seed=8)
+    x, delta, rate, write, read = (part.detach() for part in parts)
+    x, delta, write, read = (part.permute(2, 0, 1, 3).contiguous() for part in (x, delta, write, read))
+    torch.library.opcheck(
+        torch.ops.separatrix.selective_scan_in_chunks.default,
+        (x, delta, rate.transpose(1, 2).contiguous(), write, read),
+        test_utils=("test_schema", "test_faketensor"),
+    )
+    torch.compiler.reset()
+    compiled = torch.compile(selective_scan, backend="aot_eager", fullgraph=True)
+    agree(results(compiled, parts), results(reference, parts), 1e-11)
+
+
+TRITON_SHAPES: tuple[Shape, ...] = ((1, 1, 1, 1, 1), (1, 2, 9, 3, 4), (2, 1, 6, 5, 3))
+
+
+def check_triton_kernels() -> None:
+    """Run in a process of its own, where Triton interprets its kernels on the CPU."""
+    from separatrix.models.kernels.triton_selective_scan import Blocks, scan
+
+    narrow = Blocks(
+        steps=3, ahead=1, forward_channels=2, forward_warps=1, backward_channels=4, backward_warps=1
+    )
+    for place, shape in enumerate(TRITON_SHAPES):
+        exact = parts_of(shape, seed=place)
+        small = [part.detach().float().requires_grad_() for part in exact]
+        expected = results(reference, exact)
+        agree(results(scan, small), expected, 1e-5)
+    agree(results(lambda *parts: scan(*parts, blocks=narrow), small), expected, 1e-5)
+    with torch.no_grad():
+        assert torch.equal(scan(*small), selective_scan(*small, backend="triton"))
+    mixed = [part.detach().bfloat16().requires_grad_() for part in exact]
+    mixed[1] = mixed[1].detach().float().requires_grad_()  # steps keep their precision
+    rounded = [part.detach().double().requires_grad_() for part in mixed]
+    found = results(scan, mixed)
+    assert [found[name].dtype for name in NAMES] == [part.dtype for part in mixed]
+    agree(found, results(reference, rounded), 2**-7)
+    print("agreed")
+
+
+def test_triton_kernels_are_the_definition() -> None:
+    if importlib.util.find_spec("triton") is None:
+        pytest.fail("the development tools include triton")
+    command = "from tests.models.test_selective_scan import check_triton_kernels as check; check()"
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "agreed", done.stderr

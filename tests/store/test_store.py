@@ -1,0 +1,309 @@
+"""Rows, files and claims."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from separatrix.errors import InvalidFile, InvalidInput, UnknownName
+from separatrix.store import Point, Result, Run, Store, default_place, key_of, wilson
+from tests.store.examples import CURVE, RIGHT, config, finished
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+def test_a_key_is_the_hash_of_the_canonical_config() -> None:
+    text = json.dumps(config(), sort_keys=True, separators=(",", ":"))
+    assert key_of(config()) == hashlib.sha256(text.encode()).hexdigest()
+    assert key_of(dict(reversed(config().items()))) == key_of(config())
+    assert key_of(config(1)) != key_of(config())
+
+
+def test_a_run_begins_and_ends(store: Store) -> None:
+    begun = store.begin(config(), provenance={"torch": "2.13"})
+    assert (begun.key, begun.status, begun.steps, begun.accuracy) == (key_of(config()), "running", 0, None)
+    assert (begun.task, begun.model, begun.n, begun.finished) == ("index-lookup", "transformer", 20, False)
+    assert begun.provenance == {"torch": "2.13"}
+    assert begun.config == config()
+    ended = store.finish(begun.key, RIGHT)
+    assert ended.finished
+    assert (ended.steps, ended.solved_at, ended.correct, ended.examples) == (1000, 400, 990, 1000)
+    assert (ended.accuracy, ended.label_accuracy, ended.loss, ended.seconds) == (0.99, 0.995, 0.01, 2.5)
+    assert (ended.low, ended.high) == wilson(990, 1000)
+    assert ended.provenance == RIGHT.provenance
+    assert ended.created == begun.created
+    assert Store(store.path).run(ended.key) == ended
+    assert Run.from_json(json.loads(json.dumps(ended.to_json()))) == ended
+
+
+def test_what_has_finished_is_not_begun_again(store: Store) -> None:
+    done = finished(store)
+    assert store.begin(config()) == done
+    for status in ("stopped", "retired", "dropped"):
+        result = Result(status=status, steps=3)
+        store.finish(done.key, result)
+        assert store.begin(config()).status == ("running" if status == "stopped" else status)
+
+
+def test_numbers_that_are_none_are_left_out(store: Store) -> None:
+    key = store.begin(config()).key
+    run = store.finish(key, Result(status="retired", steps=7, loss=float("nan"), correct=0, examples=0))
+    assert (run.loss, run.accuracy, run.low, run.high) == (None, None, None, None)
+
+
+def test_several_begin_together_or_not_at_all(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="'member' is missing"):
+        store.begin_all([config(0), {**config(1), "member": None}])
+    assert store.runs() == ()
+    begun = store.begin_all([config(seed) for seed in range(3)], population="a" * 64)
+    assert store.runs() == begun == store.members("a" * 64)
+    assert store.members("b" * 64) == ()
+
+
+def test_runs_are_found_by_what_they_are(store: Store) -> None:
+    first, second = store.begin(config(0)), store.begin(config(1, model="lstm"))
+    third = store.begin(config(0, task="dyck", n=8))
+    first = store.finish(first.key, RIGHT)
+    assert store.runs() == (first, second, third)
+    assert store.runs(task="index-lookup") == (first, second)
+    assert store.runs(model="transformer") == (first, third)
+    assert store.runs(status="running") == (second, third)
+    assert store.runs(n=8) == store.runs(task="dyck", model="transformer", n=8) == (third,)
+    assert store.runs(task="dyck", status="done") == ()
+    assert store.all_keys() == {first.key, second.key, third.key}
+
+
+def test_any_unambiguous_beginning_of_a_key_will_do(store: Store) -> None:
+    runs = store.begin_all([config(seed) for seed in range(40)])
+    for run in runs:
+        assert store.run(run.key) == store.run(run.short) == run
+    first = runs[0].key[0]
+    same = sorted(run.key for run in runs if run.key[0] == first)
+    assert len(same) > 1
+    with pytest.raises(InvalidInput) as refusal:
+        store.run(first)
+    shown = ", ".join(key[:12] for key in same[:4])
+    more = f" and {len(same) - 4} more" if len(same) > 4 else ""
+    assert str(refusal.value) == (
+        f"'{first}' begins the keys of {len(same)} runs: {shown}{more}. Give more characters."
+    )
+
+
+def test_keys_that_name_nothing(store: Store) -> None:
+    with pytest.raises(
+        UnknownName, match=r"There is no run 'abc' in '.*'; `separatrix runs list` lists them"
+    ):
+        store.run("abc")
+    for word in ("", "xyz", "ABC", "a" * 65, "%", "a\n"):
+        with pytest.raises(InvalidInput, match="A key is made of"):
+            store.run(word)
+    for key in ("f" * 64, "../../etc"):
+        with pytest.raises((UnknownName, InvalidInput)):
+            store.finish(key, RIGHT)
+        with pytest.raises((UnknownName, InvalidInput)):
+            store.write_curve(key, CURVE)
+        with pytest.raises((UnknownName, InvalidInput)):
+            store.write_weights(key, {})
+    assert sorted(path.name for path in store.path.iterdir()) == ["runs.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"task": None}, "'task' is missing"),
+        ({"training": 3}, "'training' is missing"),
+        ({"model": {"name": "x"}}, "A run's model has a name and params; got name."),
+        ({"task": {"name": 3, "params": {}}}, "A run's task has a name and params"),
+        ({"member": {"lr": float("nan")}}, "numbers in a value are finite"),
+        ({"member": {"lr": {1, 2}}}, "a value is made of JSON types; got set"),
+    ],
+)
+def test_configs_that_are_none(store: Store, change: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        store.begin({**config(), **change})
+
+
+def test_results_that_are_none() -> None:
+    for change in (
+        {"status": "running"},
+        {"steps": -1},
+        {"correct": 1001},
+        {"correct": None},
+        {"seconds": -1.0},
+    ):
+        with pytest.raises(InvalidInput):
+            replace(RIGHT, **change)
+
+
+def test_curves_come_back(store: Store) -> None:
+    key = store.begin(config()).key
+    assert store.curve(key) == ()
+    store.write_curve(key, CURVE)
+    assert store.curve(key) == CURVE
+    assert CURVE[0].accuracy == 0.1
+    assert CURVE[1].accuracy is None
+    nothing = Point(step=3, loss=float("inf"))
+    store.write_curve(key, [nothing])
+    assert store.curve(key) == (nothing,)
+    assert nothing.loss is None
+    with pytest.raises(InvalidInput, match="in the order of their steps"):
+        store.write_curve(key, [CURVE[1], CURVE[0]])
+    with pytest.raises(InvalidInput, match="A point needs step as a whole number"):
+        Point(step=-1)
+
+
+def test_the_same_curve_is_the_same_bytes(tmp_path: Path) -> None:
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    key = one.begin(config()).key
+    two.begin(config())
+    one.write_curve(key, CURVE)
+    two.write_curve(key, CURVE[:1])
+    script = (
+        "import sys; from separatrix.store import Store; from tests.store.examples import CURVE;"
+        f"Store(sys.argv[1]).write_curve({key!r}, CURVE)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(two.path)], check=True)
+    files = [store.path / "curves" / f"{key}.parquet" for store in (one, two)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert [path.name for path in files[0].parent.iterdir()] == [files[0].name]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, None])
+def test_a_damaged_curve_is_a_sentence(store: Store, content: bytes | None) -> None:
+    key = finished(store).key
+    path = store.path / "curves" / f"{key}.parquet"
+    path.write_bytes(path.read_bytes()[:-20] if content is None else content)
+    with pytest.raises(InvalidFile, match="is damaged or no curve"):
+        store.curve(key)
+
+
+def test_a_strangers_table_is_no_curve(store: Store) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    key = finished(store).key
+    pq.write_table(pa.table({"step": ["one"]}), store.path / "curves" / f"{key}.parquet")
+    with pytest.raises(InvalidFile, match="is no curve of this package"):
+        store.curve(key)
+
+
+def test_weights_come_back(store: Store) -> None:
+    key = finished(store).key
+    tensors = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.tensor([1, 2]), "c": torch.ones(3).bfloat16()}
+    path = store.write_weights(key, tensors, {"note": "ä", "steps": 3})
+    found = store.weights(key[:12])
+    assert found.meta == {"note": "ä", "steps": 3}
+    assert all(found.tensors[name].equal(tensor) for name, tensor in tensors.items())
+    assert found.tensors["c"].dtype == torch.bfloat16
+    with safe_open(path, framework="pt") as file:
+        assert sorted(file.keys()) == ["a", "b", "c"]
+        assert file.get_tensor("b").equal(tensors["b"])
+        assert file.metadata()["owner"] == key
+    before = path.read_bytes()
+    store.write_weights(key, dict(reversed(tensors.items())), {"steps": 3, "note": "ä"})
+    assert path.read_bytes() == before
+
+
+def test_weights_that_are_not_there_or_not_these(store: Store) -> None:
+    first, second = finished(store, 0), finished(store, 1)
+    with pytest.raises(InvalidInput, match=f"The run {first.short} has no weights in .*; it is done"):
+        store.weights(first.key)
+    path = store.write_weights(first.key, {"a": torch.ones(3)})
+    path.rename(path.with_name(f"{second.key}.safetensors"))
+    with pytest.raises(InvalidFile, match=f"holds the weights of another run, {first.short}"):
+        store.weights(second.key)
+
+
+def test_one_process_trains_a_population(store: Store) -> None:
+    population = "c" * 64
+    with store.claim(population) as checkpoints:
+        assert checkpoints.folder == store.path / "checkpoints" / population
+        script = (
+            "import sys; from separatrix.store import Store\n"
+            f"try:\n    Store(sys.argv[1]).claim({population!r}).__enter__()\n"
+            "except ValueError as error:\n    print(error)"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", script, str(store.path)], capture_output=True, text=True, check=True
+        )
+        assert ran.stdout == (
+            f"This population (cccccccccccc) is being trained by process {os.getpid()}; wait for it or stop "
+            f"it, or name another store than '{store.path}'.\n"
+        )
+        with store.claim("d" * 64):
+            pass
+    with store.claim(population):
+        pass
+
+
+def test_a_claim_clears_away_what_a_killed_process_left(store: Store) -> None:
+    with store.claim("c" * 64) as checkpoints:
+        part = checkpoints.folder / ".0123456789abcdef.part"
+        part.write_bytes(b"half")
+    with store.claim("c" * 64):
+        assert not part.exists()
+
+
+def test_places_that_are_no_stores(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InvalidFile, match=r"'.*file' is a file; a store is a folder"):
+        Store(tmp_path / "file")
+    with pytest.raises(InvalidFile, match="There can be no store in"):
+        Store(tmp_path / "file" / "in")
+    with pytest.raises(InvalidFile, match="There can be no store in"):
+        Store("nul\0")
+    with pytest.raises(InvalidFile, match=r"There is no store in '.*none'; `separatrix train` makes one"):
+        Store(tmp_path / "none", must_exist=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_usual_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEPARATRIX_STORE", raising=False)
+    assert default_place() == Path("runs")
+    monkeypatch.setenv("SEPARATRIX_STORE", "/somewhere/else")
+    assert default_place() == Path("/somewhere/else")
+
+
+def test_rows_need_no_torch_and_no_pyarrow(store: Store) -> None:
+    script = (
+        "import sys; from separatrix.store import Store; from separatrix.store.cleaning import clean\n"
+        "store = Store(sys.argv[1]); store.runs(); clean(store)\n"
+        "print({'torch', 'pyarrow'} & set(sys.modules))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(store.path)], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "set()\n"
+
+
+def test_a_run_says_where_it_comes_from(tmp_path: Path) -> None:
+    from separatrix.store.provenance import _commit, provenance
+
+    said = provenance(torch.device("cpu"), precision="float32", deterministic=True)
+    assert said["torch"] == torch.__version__
+    assert str(said["device"]).startswith("cpu")
+    assert (said["precision"], said["deterministic"]) == ("float32", True)
+    json.dumps(said, allow_nan=False)
+    commit, git = "0123456789" * 4, tmp_path / ".git"
+    assert _commit(tmp_path) is None
+    (git / "refs").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/main\n")
+    assert _commit(tmp_path) is None
+    (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{commit} refs/main\n")
+    assert _commit(tmp_path) == commit
+    (git / "refs" / "main").write_text(f"{commit[::-1]}\n")
+    assert _commit(tmp_path) == commit[::-1]
+    (git / "HEAD").write_text(f"{commit}\n")
+    assert _commit(tmp_path) == commit

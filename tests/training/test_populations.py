@@ -1,0 +1,277 @@
+"""Members side by side: each as if it were alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from separatrix.errors import InvalidInput
+from separatrix.models.population import signature_of
+from separatrix.models.transformer import Transformer
+from separatrix.tasks import task
+from separatrix.tasks.interface import Batch
+from separatrix.training import Curriculum, Halving, Member, Trained, Training, train
+from separatrix.training.evaluation import evaluate
+from separatrix.training.labelled import judged, questions
+from separatrix.training.optimiser import OptimiserState, Rates, update
+from separatrix.training.packing import pack
+from separatrix.training.sources import Source, sources
+
+LOOKUP = task("index-lookup", n=8, alphabet=8)
+MODEL = Transformer.Config(width=16, heads=2, ffn=16)
+QUICK = Training(steps=24, batch=8, eval_every=8, eval_examples=40, test_examples=40, stop="never")
+
+
+def weights(trained: Trained) -> list[Tensor]:
+    return list(trained.population.state_dict().values())
+
+
+def same(first: Trained, second: Trained) -> bool:
+    equal = all(torch.equal(a, b) for a, b in zip(weights(first), weights(second), strict=True))
+    return equal and first.curve == second.curve and first.correct == second.correct
+
+
+MINE = Member(lr=3e-3, seed=5, weight_decay=0.1, schedule="cosine", warmup=4)
+
+
+WILD = Member(lr=1e30, seed=1)
+OTHERS = [WILD, Member(lr=1e-4, seed=7), MINE, Member(lr=3e-3, seed=6)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_member_is_the_same_alone_and_among_others(precision: str) -> None:
+    training = replace(QUICK, precision=precision)
+    (alone,) = train(LOOKUP, MODEL, members=[MINE], training=training, device="cpu")
+    among = train(LOOKUP, MODEL, members=OTHERS, training=training, device="cpu")
+    assert same(alone, among[2])
+    assert not same(alone, among[3])
+    queued = train(LOOKUP, MODEL, members=OTHERS, training=training, device="cpu", seats=2)
+    assert all(same(one, other) for one, other in zip(among, queued, strict=True))
+
+
+def test_in_bfloat16_it_does_not_matter_who_the_others_are() -> None:
+    """How many they are may change a last bit there, because products are then cut up differently."""
+    training = replace(QUICK, precision="bfloat16")
+    these = train(LOOKUP, MODEL, members=OTHERS, training=training, device="cpu")
+    strangers = [Member(lr=1e-2, seed=seed) for seed in range(20, 24)]
+    strangers[2] = MINE
+    those = train(LOOKUP, MODEL, members=strangers, training=training, device="cpu")
+    assert same(these[2], those[2])
+    (alone,) = train(LOOKUP, MODEL, members=[MINE], training=training, device="cpu")
+    for mine, other in zip(weights(alone), weights(these[2]), strict=True):
+        assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
+
+
+def test_one_that_goes_to_nan_is_retired_and_the_others_go_on() -> None:
+    members = [WILD, MINE]
+    wild, sane = train(LOOKUP, MODEL, members=members, training=replace(QUICK, clip=0.0), device="cpu")
+    assert wild.status == "retired"
+    assert wild.steps < QUICK.steps
+    assert all(bool(torch.isfinite(values).all()) for values in weights(wild)), "its last good weights"
+    assert (sane.status, sane.steps) == ("done", QUICK.steps)
+
+
+def test_the_same_seed_sees_the_same_examples_and_another_sees_others() -> None:
+    seeds = torch.tensor([3, 4, 3])
+    drawn = Source(task=LOOKUP).draw(seeds, torch.tensor([2, 2, 5]), batch=6)
+    for row, (seed, step) in enumerate(((3, 2), (4, 2), (3, 5))):
+        alone = LOOKUP.sample(6, seed=seed, start=6 * step)
+        assert torch.equal(drawn.inputs[6 * row : 6 * row + 6], alone.inputs)
+
+
+def test_adam_is_torchs_own() -> None:
+    """Beside torch's AdamW with its schedules and its clipping, on the same gradients, in float64."""
+    torch.manual_seed(0)
+    members = [
+        Member(lr=1e-2, weight_decay=0.3),
+        Member(lr=3e-3, schedule="cosine", warmup=3),
+        Member(lr=1e-3, warmup=5),
+    ]
+    population = Transformer(MODEL, signature_of(LOOKUP), members=3).initialise([0, 1, 2]).double()
+    starts = [[p[row].detach().clone() for p in population.parameters()] for row in range(3)]
+    packed = pack(population)
+    state = OptimiserState.fresh(packed)
+    rates = Rates.of(members, steps=12, device=torch.device("cpu"))
+    gradients = [[torch.randn_like(p) for p in packed.parameters] for _ in range(10)]
+    for gradient in gradients:
+        update(packed, state, rates, torch.ones(3), packed.joined(gradient), clip=2.0)
+    for row, member in enumerate(members):
+        mine = [torch.nn.Parameter(start) for start in starts[row]]
+        groups = [
+            {"params": [p for p in mine if p.dim() > 1], "weight_decay": member.weight_decay},
+            {"params": [p for p in mine if p.dim() <= 1], "weight_decay": 0.0},
+        ]
+        adam = torch.optim.AdamW(groups, lr=member.lr)
+        for step, gradient in enumerate(gradients):
+            for parameter, whole in zip(mine, gradient, strict=True):
+                parameter.grad = whole[row].clone()
+            torch.nn.utils.clip_grad_norm_(mine, 2.0)
+            for group in adam.param_groups:
+                group["lr"] = rate_by_hand(member, step, 12)
+            adam.step()
+        for ours, theirs in zip(packed.parameters, mine, strict=True):
+            assert torch.allclose(ours[row], theirs, rtol=1e-9, atol=1e-12)
+
+
+def rate_by_hand(member: Member, step: int, steps: int) -> float:
+    if step < member.warmup:
+        return member.lr * (step + 1) / member.warmup
+    if member.schedule == "constant":
+        return member.lr
+    return member.lr * 0.5 * (1 + math.cos(math.pi * (step - member.warmup) / (steps - member.warmup)))
+
+
+def test_packed_weights_are_the_models_own() -> None:
+    population = Transformer(MODEL, signature_of(LOOKUP), members=2).initialise([0, 1])
+    before = {name: value.clone() for name, value in population.state_dict().items()}
+    packed = pack(population)
+    assert all(torch.equal(value, before[name]) for name, value in population.state_dict().items())
+    packed.values.mul_(2)
+    assert all(torch.equal(value, 2 * before[name]) for name, value in population.state_dict().items())
+    again = packed.joined([parameter.detach() for parameter in packed.parameters])
+    assert torch.equal(again, packed.values)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        task("index-lookup", n=9),
+        task("mqar", n=12),
+        task("dyck", n=12, form="next"),
+        task("is-tree", n=6, form="cot"),
+        task("q-sparse-averaging", n=6, q=2),
+    ],
+    ids=lambda asked: str(asked.name),
+)
+def test_losses_are_those_of_every_label(asked: object) -> None:
+    """The positions that are answered, against a plain loop over the mask of the whole batch."""
+    from separatrix.tasks.interface import Task, Vectors
+
+    assert isinstance(asked, Task)
+    batch = asked.sample(6, seed=1)
+    put = questions(batch, 2, most=asked.asking.most)
+    torch.manual_seed(0)
+    out = asked.target_space.width if isinstance(asked.target_space, Vectors) else asked.target_space.size
+    whole = torch.randn(2, 3, asked.length, out, dtype=torch.float64)
+    answered = whole if put.at is None else whole.gather(2, put.at.unsqueeze(-1).expand(-1, -1, -1, out))
+    found = judged(answered, put, asked.target_space)
+    for member in range(2):
+        costs, right = [], []
+        for row in range(3):
+            mask, targets = batch.mask[3 * member + row], batch.targets[3 * member + row]
+            fine = []
+            for place in mask.nonzero().flatten().tolist():
+                output = whole[member, row, place]
+                if isinstance(asked.target_space, Vectors):
+                    costs.append(float((output - targets[place]).square().mean()))
+                    fine.append(float((output - targets[place]).norm()) < asked.target_space.tolerance)
+                else:
+                    costs.append(float(-output.log_softmax(0)[targets[place]]))
+                    fine.append(int(output.argmax()) == int(targets[place]))
+            right.append(fine)
+        assert math.isclose(float(found.losses[member]), sum(costs) / len(costs), rel_tol=1e-9)
+        assert int(found.labels[member]) == len(costs)
+        assert int(found.labels_right[member]) == sum(map(sum, right))
+        assert int(found.examples_right[member]) == sum(map(all, right))
+
+
+def test_evaluation_is_on_full_length_and_the_same_in_any_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = Transformer(MODEL, signature_of(LOOKUP), members=2).initialise([0, 1])
+    lengths: list[int] = []
+    sample = type(LOOKUP).draw
+
+    def watched(self: object, draws: object) -> Batch:
+        batch: Batch = sample(self, draws)  # type: ignore[arg-type]
+        lengths.extend(batch.lengths.tolist())
+        return batch
+
+    monkeypatch.setattr(type(LOOKUP), "draw", watched)
+    whole = evaluate(population, LOOKUP, examples=50, precision="float32")
+    assert set(lengths) == {LOOKUP.length}
+    monkeypatch.setattr("separatrix.training.evaluation._POSITIONS", 2 * 9 * 7)
+    assert evaluate(population, LOOKUP, examples=50, precision="float32") == whole
+
+
+def test_a_member_that_has_solved_the_task_stops() -> None:
+    easy = task("index-lookup", n=2, alphabet=2)
+    training = Training(steps=600, batch=32, eval_every=20, eval_examples=100, test_examples=200)
+    good, hopeless = Member(lr=1e-2, seed=0), Member(lr=1e-9, seed=0)
+    first, second = train(easy, MODEL, members=[good, hopeless], training=training, device="cpu")
+    assert first.solved_at == first.steps < 600
+    assert first.accuracy == 1
+    assert (second.solved_at, second.steps, second.status) == (None, 600, "done")
+    cut = train(easy, MODEL, members=[good, hopeless], training=replace(training, stop="first"), device="cpu")
+    assert [one.status for one in cut] == ["done", "dropped"]
+    assert cut[1].steps == cut[0].steps == first.steps
+
+
+def test_halving_drops_those_behind_and_seats_those_who_wait() -> None:
+    easy = task("index-lookup", n=2, alphabet=2)
+    training = Training(
+        steps=200, batch=32, eval_every=50, eval_examples=200, test_examples=100, halving=Halving(first=50)
+    )
+    members = [Member(lr=1e-9, seed=seed) for seed in range(3)] + [Member(lr=1e-2, seed=3)]
+    found = train(easy, MODEL, members=members, training=training, device="cpu", seats=2)
+    assert found[3].accuracy == 1
+    assert sum(one.status == "dropped" for one in found) >= 1
+    assert all(one.steps in {50, 100} for one in found if one.status == "dropped")
+
+
+def test_a_curriculum_draws_short_inputs_in_the_words_of_the_long() -> None:
+    long = task("index-lookup", n=12, alphabet=4)
+    stages = sources(long, Curriculum(start=3, steps=30, stages=3), device=torch.device("cpu"))
+    assert [(stage.begins, stage.task.n) for stage in stages] == [(0, 3), (10, 6), (20, 9), (30, 12)]
+    for stage in stages:
+        drawn = stage.draw(torch.tensor([1]), torch.tensor([0]), batch=20)
+        own = stage.task.sample(20, seed=1)
+        for mine, its in zip(drawn.inputs, own.inputs, strict=True):
+            padded = torch.nn.functional.pad(mine, (0, long.length - len(mine)), value=long.input_space.pad)
+            assert long.render(padded) == stage.task.render(its)
+    training = replace(QUICK, curriculum=Curriculum(start=3, steps=16, stages=2))
+    (one,) = train(LOOKUP, MODEL, members=[MINE], training=training, device="cpu")
+    assert [point.n for point in one.curve] == [3, 6, 8]
+
+
+def test_a_curriculum_needs_answers_that_stay_the_same() -> None:
+    with pytest.raises(InvalidInput, match="start=9"):
+        sources(LOOKUP, Curriculum(start=9, steps=8), device=torch.device("cpu"))
+    with pytest.raises(InvalidInput, match="choose one of them"):
+        Training(curriculum=Curriculum(start=2, steps=8), halving=Halving(first=5))
+    with pytest.raises(InvalidInput, match="needs a task on words"):
+        train(
+            task("nearest-neighbour", n=8),
+            MODEL,
+            members=[MINE],
+            training=replace(QUICK, curriculum=Curriculum(start=2, steps=8)),
+            device="cpu",
+        )
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    for wrong, words in (
+        ({"lr": 0.0}, "above 0"),
+        ({"lr": math.nan}, "above 0"),
+        ({"seed": -1}, "2\\^62"),
+        ({"weight_decay": -1.0}, "at least 0"),
+        ({"schedule": "linear"}, "constant or cosine"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            Member(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="at least 1"):
+        Training(steps=0)
+    with pytest.raises(InvalidInput, match="two with lr"):
+        train(LOOKUP, MODEL, members=[MINE, MINE], training=QUICK, device="cpu")
+    with pytest.raises(
+        InvalidInput, match="no CUDA device" if not torch.cuda.is_available() else "A device is"
+    ):
+        train(
+            LOOKUP,
+            MODEL,
+            members=[MINE],
+            training=QUICK,
+            device="cuda:0" if not torch.cuda.is_available() else "x",
+        )
