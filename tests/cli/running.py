@@ -12,7 +12,21 @@ from typing import Any, NamedTuple
 
 from separatrix.cli import main
 
-COMMANDS = ("tasks", "sample", "describe", "witness", "certify", "frontier", "solve", "turing", "atlas")
+COMMANDS = (
+    "tasks",
+    "sample",
+    "describe",
+    "witness",
+    "certify",
+    "frontier",
+    "solve",
+    "turing",
+    "models",
+    "size",
+    "train",
+    "runs",
+    "atlas",
+)
 
 
 class Ran(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,13 @@ def test_help_shows_the_flags_of_model_and_task() -> None:
 )
 def test_wrong_use_is_one_sentence(line: str, words: str) -> None:
     assert words in refused(*line.split())
+
+
+def test_torch_waits_until_it_is_needed() -> None:
+    lines = [["models", "--help"], ["size", "--help"], ["size"], ["train"], ["--help"]]
+    script = (
+        f"import sys; from separatrix.cli import main; [main(line) for line in {lines!r}];"
+        "print('torch' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-1] == "False"

@@ -43,11 +43,11 @@ _COMMANDS: Final = (
     "frontier",
     "solve",
     "turing",
-    "atlas",
     "models",
     "size",
     "train",
     "runs",
+    "atlas",
 )
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
@@ -138,7 +138,6 @@ def _app(tokens: Sequence[str]) -> App:
         ("frontier", with_task_flags(frontier, task), f"frontier {named} --n N [OPTIONS]"),
         ("solve", with_task_flags(solve, task, deferred=True), f"solve {named} --input TEXT [OPTIONS]"),
         ("turing", turing, "turing MACHINE [OPTIONS]"),
-        ("atlas", atlas, "atlas [OPTIONS]"),
         ("models", list_models, "models [--json]"),
         ("size", size_command(words if command == "size" else ()), "size MODEL --n N [OPTIONS]"),
         # Its flags come from modules that import torch, which no other command should wait for.
@@ -147,10 +146,12 @@ def _app(tokens: Sequence[str]) -> App:
             train_command(task, words) if command == "train" else listed(train),
             f"train {named} --model M --n N [OPTIONS]",
         ),
+        ("atlas", atlas, "atlas [OPTIONS]"),
     )
-    for place, (name, function, usage) in enumerate(commands):
+    for name, function, usage in commands:
+        place = _COMMANDS.index(name)
         app.command(function, name=name, usage=f"Usage: separatrix {usage}", sort_key=place, help_epilogue="")
-    app.command(runs_app(sort_key=len(commands)))
+    app.command(runs_app(sort_key=_COMMANDS.index("runs")))
     app["--help"].sort_key = app["--version"].sort_key = len(_COMMANDS)
     return app
 

@@ -20,7 +20,7 @@ from separatrix.training.course import Course, Placing
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import Job
 from separatrix.training.labelled import judged, questions
-from separatrix.training.running import _MOST_SEATS, chosen_device
+from separatrix.training.running import placing_for
 from separatrix.training.views import duration
 
 __all__ = ["Cost", "Timing", "cost_of", "rows_of"]
@@ -107,19 +107,15 @@ def cost_of(
     own_code: bool = False,
 ) -> Cost:
     """Count a job, and time a few of its steps where it would be run; nothing is kept of them."""
-    where = chosen_device(device)
+    placing = placing_for(
+        job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code
+    )
     known, checkpoint = (0, None) if store is None else _kept(job, store)
     rest = len(job.members) - known
     if rest and job.training.compares:
         rest = len(job.members)
-    taken = min(seats or _MOST_SEATS, rest)
-    placing = Placing(
-        device=where,
-        seats=taken,
-        compiled=where.type == "cuda" if compiled is None else compiled,
-        backend=backend,
-        own_code=own_code,
-    )
+    taken = min(placing.seats, rest)
+    placing = dataclasses.replace(placing, seats=taken)
     single = job.population(1, own_code=own_code)
     parameters = sum(values.numel() for values in single.parameters())
     flops, flops_from = _flops(job, own_code=own_code)

@@ -14,6 +14,7 @@ import torch
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.population import ModelConfig, Population
+from separatrix.options import require
 from separatrix.store import Interval, Point, Result, Run, Store, key_of, wilson
 from separatrix.store.checkpoints import Checkpoints
 from separatrix.store.provenance import provenance
@@ -23,7 +24,7 @@ from separatrix.training.course import Course, Outcome, Placing, population_of
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Member, Training
 
-__all__ = ["Observer", "Silent", "Trained", "run_job", "train"]
+__all__ = ["Observer", "Trained", "placing_for", "run_job", "train"]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64
@@ -77,9 +78,6 @@ class Observer:
         """Something that a person should know."""
 
 
-Silent = Observer
-
-
 def train(
     task: Task,
     model: str | ModelConfig,
@@ -127,17 +125,12 @@ def run_job(
     own_code: bool = False,
 ) -> tuple[Trained, ...]:
     """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names."""
-    where = chosen_device(device)
-    placing = Placing(
-        device=where,
-        seats=min(seats or _MOST_SEATS, len(job.members)),
-        compiled=where.type == "cuda" if compiled is None else compiled,
-        backend=backend,
-        own_code=own_code,
+    placing = placing_for(
+        job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code
     )
     job.population(1, own_code=own_code)  # what does not fit is refused before anything is written
-    source = provenance(where, precision=job.training.precision, deterministic=deterministic)
-    watched = observer or Silent()
+    source = provenance(placing.device, precision=job.training.precision, deterministic=deterministic)
+    watched = observer or Observer()
     with _deterministic(deterministic):
         if store is None:
             work = _Work(job, placing, None, None, watched, source, checkpoint_seconds)
@@ -145,6 +138,27 @@ def run_job(
         with store.claim(job.key) as checkpoints:
             work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds)
             return work.done(_finished(job, store, own_code=own_code))
+
+
+def placing_for(
+    job: Job,
+    *,
+    device: str = "auto",
+    seats: int | None = None,
+    compiled: bool | None = None,
+    backend: Backend = "auto",
+    own_code: bool = False,
+) -> Placing:
+    """Where a job is computed and in how many rows; on a GPU it is compiled unless said otherwise."""
+    require(seats is None or seats >= 1, f"A population has at least one seat; got seats={seats}.")
+    where = chosen_device(device)
+    return Placing(
+        device=where,
+        seats=min(seats or _MOST_SEATS, len(job.members)),
+        compiled=where.type == "cuda" if compiled is None else compiled,
+        backend=backend,
+        own_code=own_code,
+    )
 
 
 def chosen_device(name: str) -> torch.device:
@@ -286,7 +300,7 @@ class _Work:
 
 def _finished(job: Job, store: Store, *, own_code: bool) -> dict[int, Trained]:
     """The members that the store has, as they came out then."""
-    keys = store.keys()
+    keys = store.all_keys()
     found = {}
     for number, member in enumerate(job.members):
         key = key_of(job.config_of(member))
