@@ -60,6 +60,6 @@ def plain_loop(task: Task, model: nn.Module, *, lr: float, batch: int, steps: in
             outputs = model(drawn.inputs)
         loss = F.cross_entropy(outputs[drawn.mask].float(), drawn.targets[drawn.mask])
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()

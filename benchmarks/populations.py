@@ -152,7 +152,7 @@ def products(name: str, params: dict[str, Any], n: int) -> int:
     at = drawn.mask.int().argmax(1).view(1, 2, 1)
     with FlopCounterMode(display=False) as counter:
         population(drawn.inputs.unsqueeze(0), at).sum().backward()
-    return counter.get_total_flops() * BATCH // 2
+    return int(counter.get_total_flops()) * BATCH // 2
 
 
 def least_bytes(params: dict[str, Any], n: int, parameters: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import separatrix
+from separatrix.accounting import Size
 from separatrix.evidence import Certificate
 from separatrix.tasks import Batch, Task
 from separatrix.witnesses import Witness
@@ -26,18 +27,27 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
         importlib.import_module(module.name)
     built = separatrix.witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
+    member = separatrix.Member(lr=1e-3, seed=1)
+    quick = separatrix.Training(steps=2, batch=4, eval_examples=8, test_examples=8)
     calls: dict[str, Callable[[], object]] = {
+        "MODELS": lambda: separatrix.MODELS.get("mamba"),
         "TASKS": lambda: separatrix.TASKS.get("index-lookup"),
+        "Member": lambda: member,
+        "Store": lambda: separatrix.Store(tmp_path / "runs").runs(),
+        "Training": lambda: quick,
         "SeparatrixError": lambda: separatrix.SeparatrixError("a sentence"),
         "__version__": lambda: separatrix.__version__,
         "certify": lambda: separatrix.certify(built),
         "frontier": lambda: separatrix.frontier(separatrix.task("match2", n=2, modulus=2)),
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
+        "model": lambda: separatrix.model("mamba", layers=1, width=16),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
         "save": lambda: separatrix.save(built, tmp_path / "again"),
+        "size_of": lambda: separatrix.size_of("mamba", built.task, precision=16),
         "solve": lambda: separatrix.solve(built.task, "s1 s0 @2"),
         "task": lambda: separatrix.task("index-lookup", n=4),
+        "train": lambda: separatrix.train(built.task, "lstm", members=[member], training=quick),
         "witness_for": lambda: built,
     }
     assert sorted(calls) == sorted(separatrix.__all__)
@@ -45,6 +55,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     assert isinstance(results["task"], Task)
     assert isinstance(results["sample"], Batch)
     assert isinstance(results["load"], Witness)
+    assert isinstance(results["size_of"], Size)
     assert isinstance(results["solve"], Solution)
     assert results["solve"].text == "s0"
     assert isinstance(results["certify"], Certificate)

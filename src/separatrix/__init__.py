@@ -20,36 +20,54 @@ if TYPE_CHECKING:
     from separatrix.certificates import certify
     from separatrix.certificates.frontier import frontier
     from separatrix.errors import SeparatrixError
+    from separatrix.models import MODELS, model
+    from separatrix.models.sizing import size_of
+    from separatrix.store import Store
     from separatrix.tasks import TASKS, Batch, task
+    from separatrix.training import Member, Training, train
     from separatrix.witnesses import witness_for
     from separatrix.witnesses.files import load, save
     from separatrix.witnesses.solving import solve
 
 __all__ = [
+    "MODELS",
     "TASKS",
+    "Member",
     "SeparatrixError",
+    "Store",
+    "Training",
     "__version__",
     "certify",
     "frontier",
     "load",
     "make_atlas",
+    "model",
     "sample",
     "save",
+    "size_of",
     "solve",
     "task",
+    "train",
     "witness_for",
 ]
 
 _HOMES = {
+    "MODELS": "separatrix.models",
     "TASKS": "separatrix.tasks",
+    "Member": "separatrix.training",
+    "Store": "separatrix.store",
+    "Training": "separatrix.training",
     "SeparatrixError": "separatrix.errors",
     "certify": "separatrix.certificates",
     "frontier": "separatrix.certificates.frontier",
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
+    "model": "separatrix.models",
     "save": "separatrix.witnesses.files",
+    "size_of": "separatrix.models.sizing",
     "solve": "separatrix.witnesses.solving",
     "task": "separatrix.tasks",
+    "train": "separatrix.training",
     "witness_for": "separatrix.witnesses",
 }
 

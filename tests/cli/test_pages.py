@@ -74,6 +74,20 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
         "frontier": ("index-lookup", "--n", "3", "--alphabet", "2", "--plot", str(tmp_path / "w.svg")),
         "solve": ("index-lookup", "--input", "s1 s0 @2"),
         "turing": ("busy-beaver-2",),
+        "models": (),
+        "size": ("lstm", "--n", "3"),
+        "train": (
+            "index-lookup",
+            "--model",
+            "lstm",
+            "--n",
+            "3",
+            "--steps",
+            "1",
+            "--store",
+            str(tmp_path / "s"),
+        ),
+        "runs": ("list", "--store", str(tmp_path / "s")),
         "atlas": ("--out", str(tmp_path)),
     }
     assert tuple(lines) == COMMANDS

@@ -13,12 +13,13 @@ from separatrix.errors import InvalidInput
 from separatrix.models.population import signature_of
 from separatrix.models.transformer import Transformer
 from separatrix.tasks import task
-from separatrix.tasks.interface import Batch
+from separatrix.tasks.interface import Batch, Tokens
 from separatrix.training import Curriculum, Halving, Member, Trained, Training, train
 from separatrix.training.evaluation import evaluate
 from separatrix.training.labelled import judged, questions
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import pack
+from separatrix.training.recipes import Precision
 from separatrix.training.sources import Source, sources
 
 LOOKUP = task("index-lookup", n=8, alphabet=8)
@@ -43,7 +44,7 @@ OTHERS = [WILD, Member(lr=1e-4, seed=7), MINE, Member(lr=3e-3, seed=6)]
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_a_member_is_the_same_alone_and_among_others(precision: str) -> None:
+def test_a_member_is_the_same_alone_and_among_others(precision: Precision) -> None:
     training = replace(QUICK, precision=precision)
     (alone,) = train(LOOKUP, MODEL, members=[MINE], training=training, device="cpu")
     among = train(LOOKUP, MODEL, members=OTHERS, training=training, device="cpu")
@@ -207,6 +208,9 @@ def test_a_member_that_has_solved_the_task_stops() -> None:
     cut = train(easy, MODEL, members=[good, hopeless], training=replace(training, stop="first"), device="cpu")
     assert [one.status for one in cut] == ["done", "dropped"]
     assert cut[1].steps == cut[0].steps == first.steps
+    queue = [good, hopeless, Member(lr=1e-9, seed=1)]
+    short = train(easy, MODEL, members=queue, training=replace(training, stop="first"), device="cpu", seats=2)
+    assert [one.member for one in short] == [good, hopeless], "the third had not begun"
 
 
 def test_halving_drops_those_behind_and_seats_those_who_wait() -> None:
@@ -223,13 +227,15 @@ def test_halving_drops_those_behind_and_seats_those_who_wait() -> None:
 
 def test_a_curriculum_draws_short_inputs_in_the_words_of_the_long() -> None:
     long = task("index-lookup", n=12, alphabet=4)
+    space = long.input_space
+    assert isinstance(space, Tokens)
     stages = sources(long, Curriculum(start=3, steps=30, stages=3), device=torch.device("cpu"))
     assert [(stage.begins, stage.task.n) for stage in stages] == [(0, 3), (10, 6), (20, 9), (30, 12)]
     for stage in stages:
         drawn = stage.draw(torch.tensor([1]), torch.tensor([0]), batch=20)
         own = stage.task.sample(20, seed=1)
         for mine, its in zip(drawn.inputs, own.inputs, strict=True):
-            padded = torch.nn.functional.pad(mine, (0, long.length - len(mine)), value=long.input_space.pad)
+            padded = torch.nn.functional.pad(mine, (0, long.length - len(mine)), value=int(space.pad or 0))
             assert long.render(padded) == stage.task.render(its)
     training = replace(QUICK, curriculum=Curriculum(start=3, steps=16, stages=2))
     (one,) = train(LOOKUP, MODEL, members=[MINE], training=training, device="cpu")
@@ -260,7 +266,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         ({"schedule": "linear"}, "constant or cosine"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            Member(**wrong)  # type: ignore[arg-type]
+            Member(**wrong)
     with pytest.raises(InvalidInput, match="at least 1"):
         Training(steps=0)
     with pytest.raises(InvalidInput, match="two with lr"):

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,17 +160,17 @@ class Stopping(Observer):
         self.notes.append(note)
 
 
-def interrupted(job: Job, store: Path, looks: int) -> Path:
+def interrupted(job: Job, store: Path, looks: int, **settings: Any) -> Path:
     """A store in which the job was broken off, and the folder of its checkpoints."""
     with pytest.raises(Stop):
-        run_job(job, store=Store(store), device="cpu", observer=Stopping(looks), checkpoint_seconds=0)
+        run_job(job, store=Store(store), observer=Stopping(looks), checkpoint_seconds=0, **settings)
     return Store(store).folder_of(job.key)
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path: Path) -> None:
     job = small_job(steps=20, members=2)
     run_job(job, store=Store(tmp_path / "whole"), device="cpu")
-    folder = interrupted(job, tmp_path / "broken", looks=3)
+    folder = interrupted(job, tmp_path / "broken", looks=3, device="cpu")
     older, newer = sorted(folder.glob("*.safetensors"))
     damaged = bytearray(newer.read_bytes())
     damaged[-3] ^= 1
@@ -184,7 +185,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path: Path) -> None:
 def test_without_a_good_checkpoint_it_begins_anew_and_says_so(tmp_path: Path) -> None:
     job = small_job(steps=12, members=2)
     run_job(job, store=Store(tmp_path / "whole"), device="cpu")
-    folder = interrupted(job, tmp_path / "broken", looks=2)
+    folder = interrupted(job, tmp_path / "broken", looks=2, device="cpu")
     for path in folder.glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:100])
     watching = Stopping(looks=99)

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.models.interface import CausalModel, SequenceModel
+from separatrix.options import made
 from separatrix.registry import Registry
 
 if TYPE_CHECKING:
-    from separatrix.models.population import Population
+    from separatrix.models.population import ModelConfig, Population
 
-__all__ = ["MODELS", "CausalModel", "SequenceModel"]
+__all__ = ["MODELS", "CausalModel", "SequenceModel", "model"]
 
 MODELS: Registry[type[Population]] = Registry(
     "model",
@@ -33,3 +34,8 @@ MODELS: Registry[type[Population]] = Registry(
         "fnn",
     ),
 )
+
+
+def model(name: str, **parameters: Any) -> ModelConfig:
+    """The model of this name with these parameters; a wrong one is answered with what would work."""
+    return made(MODELS.get(name).Config, parameters, name=name)

@@ -111,7 +111,8 @@ class Attention(Mixer):
                 for part in (query, key)
             )
         keys, values = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)
-        mixed = F.scaled_dot_product_attention(*map(self._headed, (query, keys, values)))
+        headed = [self._headed(part) for part in (query, keys, values)]
+        mixed = F.scaled_dot_product_attention(headed[0], headed[1], headed[2])
         return self.outward(mixed.transpose(1, 2).reshape(x.shape)), (keys, values)
 
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:

@@ -37,7 +37,7 @@ class Numbers:
 
     def normal(self) -> Float64[Tensor, "*shape"]:
         """Standard normal, by Box and Muller's two uniform numbers for each."""
-        radius, angle = self.uniform((2, *self.shape))
+        radius, angle = self.uniform((2, *self.shape)).unbind(0)
         return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
 
 

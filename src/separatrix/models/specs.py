@@ -85,6 +85,20 @@ def kind_of(name: str, *, own_code: bool = False) -> type[Population]:
     return plain_model(name)
 
 
+def kind_and_config(model: str | ModelConfig) -> tuple[type[Population], ModelConfig]:
+    """A model that is named, with what it has unless said otherwise, or the model that has this config.
+
+    A name such as `mine:net` imports that module: whoever calls this has chosen it.
+    """
+    if isinstance(model, str):
+        kind = kind_of(model, own_code=True)
+        return kind, kind.Config()
+    for _, kind in MODELS.items():
+        if kind.Config is type(model):
+            return kind, model
+    raise InvalidInput(f"No model of the registry has a {type(model).__qualname__}; register it first.")
+
+
 def model_spec_of(kind: type[Population], config: ModelConfig) -> ModelSpec:
     """Every parameter; one that a file cannot hold is refused."""
     if not isinstance(config, kind.Config):

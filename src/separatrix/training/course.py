@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -201,7 +201,7 @@ class Course:
         )
 
     def _mean_losses(self) -> list[float]:
-        return (self.meters.loss / self.meters.steps.clamp(min=1)).tolist()  # type: ignore[no-any-return]
+        return (self.meters.loss / self.meters.steps.clamp(min=1)).tolist()
 
     def _point(self, seat: _Seat, loss: float, rate: float, counted: Counted) -> Point:
         return Point(
@@ -327,9 +327,9 @@ class Course:
     def _restore(self, tensors: Mapping[str, Tensor], read: Reader) -> None:
         self.taken = read.count("taken")
         self.waiting = deque(int(number) for number in read.items("waiting"))  # type: ignore[call-overload]
+        rungs: Any = read.items("rungs")
         self.rungs = {
-            int(step): [(float(accuracy), float(loss)) for accuracy, loss in scores]
-            for step, scores in read.items("rungs")  # type: ignore[misc, has-type]
+            int(step): [(float(accuracy), float(loss)) for accuracy, loss in scores] for step, scores in rungs
         }
         seats = []
         for item in read.items("seats"):

@@ -6,6 +6,7 @@ every member on fresh examples and the host only says "again". On a CPU the same
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -95,14 +96,16 @@ class Engine:
         """Draw from this source from now on."""
         self._source = source
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._asked, self._judged, self._updated = self._ask, judged, update
+        self._asked: Callable[..., Questions] = self._ask
+        self._judged: Callable[..., Judged] = judged
+        self._updated: Callable[..., None] = update
         if self._compiled:
             # What was compiled for other shapes is of no use, and too much of it makes the compiler give up.
             torch.compiler.reset()
             compile_parts(self.population)
-            self._asked, self._judged, self._updated = (
-                torch.compile(piece, dynamic=False) for piece in (self._ask, judged, update)
-            )
+            self._asked = torch.compile(self._ask, dynamic=False)
+            self._judged = torch.compile(judged, dynamic=False)
+            self._updated = torch.compile(update, dynamic=False)
 
     def run(self, steps: int) -> None:
         """Take so many steps."""
@@ -135,7 +138,7 @@ class Engine:
         if self._graph is not None:
             return self._graph
         kept = [tensor.clone() for tensor in self._changing()]
-        aside = torch.cuda.Stream()
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UPS):

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from separatrix.errors import InvalidInput
 from separatrix.evidence import TaskSpec
-from separatrix.models import MODELS
 from separatrix.models.population import ModelConfig, Population, signature_of
-from separatrix.models.specs import ModelSpec, build, kind_of, model_spec_of
+from separatrix.models.specs import ModelSpec, build, kind_and_config, model_spec_of
 from separatrix.options import require
 from separatrix.records import JsonObject, Reader, Record
 from separatrix.store.keys import key_of
@@ -119,19 +117,10 @@ def job_for(
     task: Task, model: str | ModelConfig, *, members: Sequence[Member], training: Training | None = None
 ) -> Job:
     """The job of training these members of a model, given by name or by config, on a task."""
-    kind = kind_of(model, own_code=True) if isinstance(model, str) else _kind_of(model)
-    config = kind.Config() if isinstance(model, str) else model
+    kind, config = kind_and_config(model)
     return Job(
         task=spec_of(task),
         model=model_spec_of(kind, config),
         training=training or Training(),
         members=tuple(members),
     )
-
-
-def _kind_of(config: ModelConfig) -> type[Population]:
-    """The model that this is a config of."""
-    for _, kind in MODELS.items():
-        if kind.Config is type(config):
-            return kind
-    raise InvalidInput(f"No model of the registry has a {type(config).__qualname__}; register it first.")

@@ -31,7 +31,7 @@ def questions(batch: Batch, members: int, *, most: int) -> Questions:
     """The rows of a batch shared out among the members, each example with `most` labels at most."""
 
     def shared(values: Shaped[Tensor, "rows *shape"]) -> Shaped[Tensor, "member batch *shape"]:
-        return values.unflatten(0, (members, -1))
+        return values.view(members, -1, *values.shape[1:])
 
     length = batch.mask.shape[1]
     if 2 * most > length:

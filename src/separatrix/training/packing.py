@@ -58,6 +58,6 @@ def pack(population: Population) -> Packed:
     for start, parameter in zip(starts, parameters, strict=True):
         columns = slice(start, start + parameter[0].numel())
         values[:, columns] = parameter.detach().flatten(1)
-        parameter.data = values[:, columns].unflatten(1, parameter.shape[1:])
+        parameter.data = values[:, columns].view(parameter.shape)
         decays[columns] = parameter.dim() > 2
     return Packed(values=values, parameters=parameters, starts=tuple(starts), decays=decays)

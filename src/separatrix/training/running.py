@@ -95,7 +95,8 @@ def train(
     """Train the members of a model on a task, side by side, and say how often each is right.
 
     With a store, members that it has are not trained again, and a training that was cut off goes on from its
-    last checkpoint. Results come in the order of `members`.
+    last checkpoint. Results come in the order of `members`; where training stops with the first that has
+    solved the task, those that had not begun have none.
     """
     job = job_for(task, model, members=members, training=training)
     return run_job(
@@ -211,12 +212,14 @@ class _Work:
         """Train whoever is not finished; all results in the order of the job."""
         everyone = tuple(range(len(self.job.members)))
         rest = tuple(number for number in everyone if number not in finished)
+        if self.job.training.stop == "first" and any(one.solved_at is not None for one in finished.values()):
+            rest = ()  # the others were dropped then, or had not begun
         if rest and self.job.training.compares:
             rest = everyone
         self.observer.begins(self.job, seats=min(self.placing.seats, len(rest)), finished=tuple(finished))
         if rest:
             finished |= self._trained(rest)
-        return tuple(finished[number] for number in everyone)
+        return tuple(finished[number] for number in everyone if number in finished)
 
     def _trained(self, rest: tuple[int, ...]) -> dict[int, Trained]:
         course = self._resumed(rest) or Course(self.job, self.placing, members=rest)

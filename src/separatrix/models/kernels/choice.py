@@ -42,7 +42,7 @@ def use_backend(model: nn.Module, backend: Backend) -> None:
         raise unknown_name("backend", backend, BACKENDS)
     for module in model.modules():
         if "backend" in vars(module):
-            module.backend = backend
+            vars(module)["backend"] = backend
 
 
 _PACKAGES: Final = {"triton": "triton", "fla": "flash-linear-attention"}

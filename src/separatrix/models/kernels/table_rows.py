@@ -56,5 +56,5 @@ class _Rows(torch.autograd.Function):
         kind = torch.bfloat16 if ctx.reduced else gradient.dtype
         uses = index.reshape(parts, 1, -1) == torch.arange(ctx.rows, device=index.device).view(1, -1, 1)
         summed = torch.bmm(uses.to(kind), gradient.reshape(parts, -1, width).to(kind))
-        whole = summed.to(gradient.dtype).unflatten(0, (members, -1)).sum(1)
+        whole = summed.to(gradient.dtype).view(members, -1, ctx.rows, width).sum(1)
         return whole, None
