@@ -255,6 +255,7 @@ def interpreted_gaps() -> None:
     print(json.dumps(found))
 
 
+@pytest.mark.slow
 def test_triton_kernels_under_the_interpreter() -> None:
     program = "from tests.models.test_decayed_attention import interpreted_gaps; interpreted_gaps()"
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}

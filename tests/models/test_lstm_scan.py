@@ -163,6 +163,7 @@ def interpreted() -> None:
     print(json.dumps(found))
 
 
+@pytest.mark.slow
 def test_triton_kernels_under_the_interpreter() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from tests.models.test_lstm_scan import interpreted; interpreted()"],

@@ -1,6 +1,6 @@
 """Everything the page says, as plain data read from the registries.
 
-Nothing here is typed in by hand. Tasks come from `TASKS`, results from `separatrix.theorems`, and what is
+Nothing here is typed in by hand. Tasks come from `TASKS`, models from `MODELS`, results from `separatrix.theorems`, and what is
 built from the packages in `HOLDERS`: one that exists offers
 
     def artefacts() -> Iterable[separatrix.theorems.Artefact]
@@ -21,6 +21,7 @@ from typing import Final, Protocol, cast, get_args
 
 from separatrix.atlas.certified import Certified, certified
 from separatrix.atlas.examples import Example, example_of
+from separatrix.atlas.models import Zoo, collect_models
 from separatrix.errors import InvalidInput
 from separatrix.tasks import TASKS, Task
 from separatrix.theorems import (
@@ -174,6 +175,7 @@ class Content:
     partners: tuple[Result, ...]
     questions: tuple[Theorem, ...]
     families: tuple[Family, ...]
+    models: Zoo
     errata: tuple[tuple[Work, tuple[Erratum, ...]], ...]
 
 
@@ -204,6 +206,7 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
         partners=partners,
         questions=open_questions(),
         families=tuple(FAMILIES.values()),
+        models=collect_models(),
         errata=_errata(),
     )
 

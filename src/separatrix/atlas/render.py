@@ -38,6 +38,7 @@ def render_page(content: Content, drawings: Mapping[str, Drawing]) -> str:
             content=content,
             drawings={name: (Markup(entry.svg), entry.caption) for name, entry in drawings.items()},
             task_names={card.name for card in content.tasks},
+            states=Markup(content.models.plot),
             emblem=Markup(emblem()),
             style=Markup(style),
             script=Markup(script),

@@ -18,7 +18,7 @@ import importlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -147,6 +147,11 @@ class _PlainModel(Population):
     def shape(self) -> tuple[int, int]:
         """Unknown."""
         return 0, 0
+
+    @property
+    def fusible(self) -> Sequence[nn.Module]:
+        """Nothing: what a module of the user's own does may be beyond a compiler."""
+        return ()
 
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """It does not read token by token."""

@@ -135,6 +135,11 @@ class Population(nn.Module, ABC):
         """The longest input it was made for; None if any length will do."""
         return None
 
+    @property
+    def fusible(self) -> Sequence[nn.Module]:
+        """The modules that a compiler may take, each on its own."""
+        return (self,)
+
     def initialise(self, seeds: Sequence[int]) -> Self:
         """Draw every member's weights, each under its own seed."""
         require(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -206,6 +206,11 @@ class Frame(Population):
     def longest(self) -> int | None:
         """Rows of the position table, if there is one."""
         return self.reading.longest
+
+    @property
+    def fusible(self) -> Sequence[nn.Module]:
+        """Where there are several blocks, each of them: what is compiled for one serves the others."""
+        return tuple(self.blocks) if len(self.blocks) > 1 else (self,)
 
     def embeddings(self) -> Iterator[Float[Tensor, "member *shape"]]:
         """The token table and that of positions."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float64, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from separatrix.models.population import Population
 from separatrix.tasks.interface import Task
@@ -22,7 +22,7 @@ from separatrix.training.packing import Packed
 from separatrix.training.recipes import Precision, Training
 from separatrix.training.sources import Source
 
-__all__ = ["Engine", "Meters", "arithmetic", "compile_parts"]
+__all__ = ["Engine", "Meters", "arithmetic"]
 
 _WARM_UPS = 3
 
@@ -102,7 +102,8 @@ class Engine:
         if self._compiled:
             # What was compiled for other shapes is of no use, and too much of it makes the compiler give up.
             torch.compiler.reset()
-            compile_parts(self.population)
+            for part in self.population.fusible:
+                part.compile(dynamic=False)
             self._asked = torch.compile(self._ask, dynamic=False)
             self._judged = torch.compile(judged, dynamic=False)
             self._updated = torch.compile(update, dynamic=False)
@@ -163,14 +164,6 @@ class Engine:
             state.retired,
             *self.meters.tensors(),
         )
-
-
-def compile_parts(population: Population) -> None:
-    """Have the compiler fuse a model: block by block where there are several, since one serves them all."""
-    blocks = [module for module in population.modules() if isinstance(module, nn.ModuleList)]
-    parts = list(blocks[0]) if blocks and len(blocks[0]) > 1 else [population]
-    for part in parts:
-        part.compile(dynamic=False)
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:

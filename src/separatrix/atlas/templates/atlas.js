@@ -16,6 +16,7 @@
   const filters = document.querySelector(".filters");
   const count = filters.querySelector("output");
   const rows = [...document.querySelectorAll("tr[data-work]")];
+  const bodies = new Set(rows.map((row) => row.parentElement));
   const fits = (row, select) => {
     const named = row.dataset[select.name].split(" ");
     return select.value === "" || named.includes("*") || named.includes(select.value);
@@ -23,7 +24,7 @@
   const apply = () => {
     const selects = [...filters.querySelectorAll("select")];
     for (const row of rows) row.hidden = !selects.every((select) => fits(row, select));
-    for (const body of document.querySelectorAll("tbody")) {
+    for (const body of bodies) {
       body.hidden = ![...body.querySelectorAll("tr[data-work]")].some((row) => !row.hidden);
     }
     const shown = rows.filter((row) => !row.hidden).length;
