@@ -1,7 +1,7 @@
 """The pages that are read from the registries and from measured figures. `make docs` writes them.
 
-The tasks and the results are generated whole; the pages of witnesses and of models that think have their
-tables filled in.
+The tasks and the results are generated whole; the pages of witnesses, of models that think and of models that
+are trained have their tables filled in.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks.witness_tables import (
 from benchmarks.witness_tasks import task_for
 
 from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
+from separatrix.atlas.models import MODEL_N, ModelCard, collect_models
 from separatrix.certificates.plots import plot_bits
 from separatrix.cli.output import paragraphs
 from separatrix.files import written_whole
@@ -107,6 +108,11 @@ def thinking_page() -> str:
     return _with_tables("thinking.md", {"heads": _heads(), "sizes": _sizes(), **measured})
 
 
+def models_page() -> str:
+    """The page as it stands, with its table made anew."""
+    return _with_tables("models.md", {"zoo": _zoo()})
+
+
 def _with_tables(page: str, tables: Mapping[str, str]) -> str:
     text = (_HERE / page).read_text()
     for name, table in tables.items():
@@ -133,6 +139,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "results.md": results_page,
     "witnesses.md": witnesses_page,
     "thinking.md": thinking_page,
+    "models.md": models_page,
 }
 FIGURES: Mapping[str, Callable[[Path], None]] = {"witnesses-bits.svg": witnesses_figure}
 
@@ -183,6 +190,22 @@ def _sizes() -> str:
         cells = (entry.theorem, shown, entry.family, *(f"{count:,}" for count in counts))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _zoo() -> str:
+    """Every architecture that comes with the package, with what it carries and how large it is."""
+    heads = ("model", "what it is", "source", "causal", "state bits after n tokens", f"at n = {MODEL_N}")
+    lines = [f"| {' | '.join(heads)} | parameters |", "|---|---|---|---|---:|---:|---:|"]
+    lines += ["| " + " | ".join(_architecture(card)) + " |" for card in collect_models().cards]
+    return "\n".join(lines)
+
+
+def _architecture(card: ModelCard) -> tuple[str, ...]:
+    assert card.size is not None, card.problem
+    state = (card.state, f"{card.size.state_bits(MODEL_N):,}") if card.causal else ("—", "—")
+    what = f"{card.title}. {card.summary}"
+    reads = "yes" if card.causal else "no"
+    return f"`{card.name}`", what, card.source, reads, *state, f"{card.size.parameters:,}"
 
 
 def _chosen(task: Task) -> str:

@@ -104,6 +104,7 @@ def test_the_filters_narrow_the_table(browser: Browser, page_path: Path) -> None
     assert "result-S-T2" in shown  # speaks of every task
     assert "result-S-T1" not in shown
     assert browser.evaluate("document.querySelector('output').value") == f"{len(shown)} of {total} results"
+    assert not browser.evaluate("document.querySelector('.zoo tbody').hidden")  # the models are no results
     browser.evaluate("location.hash = '#result-S-T1'")
     browser.evaluate("new Promise((done) => setTimeout(done, 100))")
     assert _shown(browser) == total  # a link to a hidden result brings it back

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from separatrix.errors import InvalidInput
-from separatrix.models import MODELS
+from separatrix.models import MODELS, model
 from separatrix.models.own import mixer, mixer_model, plain_model
 from separatrix.models.population import CausalPopulation, Population, signature_of
 from separatrix.models.stack import Mixer, StackConfig
@@ -19,6 +19,7 @@ from separatrix.tasks.interface import Task
 from separatrix.tasks.q_sparse_averaging import QSparseAveraging
 from separatrix.testing import ModelConformance
 from separatrix.testing.model_conformance import Trial
+from separatrix.training import Member, Training, train
 from tests.models import own_nets
 from tests.models.own_nets import Averaging, Fading, WordNet
 
@@ -33,7 +34,7 @@ class TestMixers(ModelConformance):
         averaging = mixer_model(Averaging, "averaging", title="Mean", source="mine")
         return [
             (fading, Fading.Config(layers=2, width=6, forget=0.5), LOOKUP),
-            (averaging, StackConfig(layers=1, width=6), AVERAGING),
+            (averaging, averaging.Config(layers=1, width=6), AVERAGING),
         ]
 
 
@@ -253,3 +254,19 @@ def test_a_plain_module_learns(name: str) -> None:
         optimiser.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.95 * losses[0]
+
+
+def test_a_config_knows_its_model() -> None:
+    """Also that of a mixer without options of its own, and of a factory with some."""
+    for name in MODELS.names():
+        kind = MODELS.get(name)
+        assert kind.Config().kind is kind
+    plain = mixer_model(Averaging, "averaging", title="Mean", source="mine")
+    assert plain.Config().kind is plain
+    assert issubclass(plain.Config, StackConfig)
+    words = model(f"{HERE}:words", width=7)
+    assert words.kind is plain_model(f"{HERE}:words")
+    member = Member(lr=1e-3)
+    quick = Training(steps=2, batch=4, eval_examples=4, test_examples=4)
+    (trained,) = train(LOOKUP, words, members=[member], training=quick, device="cpu")
+    assert trained.population.config == words

@@ -1,4 +1,4 @@
-"""The atlas: one self-contained page with every task, drawn, and every result, with what is built of it."""
+"""The atlas: one self-contained page with every task, drawn, every result and every model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Everything the page says, as plain data read from the registries.
 
-Nothing here is typed in by hand. Tasks come from `TASKS`, models from `MODELS`, results from `separatrix.theorems`, and what is
-built from the packages in `HOLDERS`: one that exists offers
+Nothing here is typed in by hand. Tasks come from `TASKS`, models from `MODELS`, results from
+`separatrix.theorems`, and what is built from the packages in `HOLDERS`: one that exists offers
 
     def artefacts() -> Iterable[separatrix.theorems.Artefact]
 

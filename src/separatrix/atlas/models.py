@@ -159,10 +159,10 @@ def draw_states(cards: Sequence[ModelCard]) -> tuple[str, str]:
         points = [_at(n, curve.size.state_bits(n)) for n in _lengths()]
         canvas.polyline(points, curve.style)
         labels += [(points[-1], name, "small said" if curve.growing else "small") for name in curve.names]
-    _draw_labels(canvas, labels)
+    lowest = _draw_labels(canvas, labels)
     says = _sentence(curves, symbol)
     title = "State bits against the length of the input"
-    return canvas.svg("model-states", title=title, desc=says, height=_BOTTOM + 34), says
+    return canvas.svg("model-states", title=title, desc=says, height=max(_BOTTOM + 34, lowest + _LABEL)), says
 
 
 def _curves(cards: Sequence[ModelCard]) -> list[_Curve]:
@@ -206,13 +206,15 @@ def _draw_axes(canvas: Canvas) -> None:
     canvas.text(((_LEFT + _RIGHT) / 2, _BOTTOM + 28), "n, tokens read", "note")
 
 
-def _draw_labels(canvas: Canvas, labels: Sequence[tuple[Point, str, str]]) -> None:
-    """Names behind the ends of their curves, moved apart where these lie close."""
+def _draw_labels(canvas: Canvas, labels: Sequence[tuple[Point, str, str]]) -> float:
+    """Names behind the ends of their curves, moved apart where these lie close; where the last stands."""
     ordered = sorted(labels, key=lambda label: label[0][1])
-    for (end, words, style), y in zip(ordered, _apart([end[1] for end, _, _ in ordered]), strict=True):
+    heights = list(_apart([end[1] for end, _, _ in ordered]))
+    for (end, words, style), y in zip(ordered, heights, strict=True):
         x = end[0] + 18
         canvas.polyline([(end[0] + 2, end[1]), (x - 3, y)], "edge faint")
         canvas.text((x, y), _cut(words, x), style, anchor="start")
+    return heights[-1]
 
 
 def _apart(wanted: Sequence[float]) -> Iterator[float]:
@@ -220,19 +222,16 @@ def _apart(wanted: Sequence[float]) -> Iterator[float]:
     crowds: list[list[float]] = []
     for height in wanted:
         crowds.append([height])
-        while (
-            len(crowds) > 1
-            and _middle(crowds[-1]) - _middle(crowds[-2]) < _LABEL * (len(crowds[-1]) + len(crowds[-2])) / 2
-        ):
+        while len(crowds) > 1 and _top(crowds[-1]) - _top(crowds[-2]) < _LABEL * len(crowds[-2]):
             last = crowds.pop()
             crowds[-1] += last
     for crowd in crowds:
-        first = _middle(crowd) - _LABEL * (len(crowd) - 1) / 2
-        yield from (first + _LABEL * place for place in range(len(crowd)))
+        yield from (_top(crowd) + _LABEL * place for place in range(len(crowd)))
 
 
-def _middle(crowd: Sequence[float]) -> float:
-    return sum(crowd) / len(crowd)
+def _top(crowd: Sequence[float]) -> float:
+    """Where the first of a crowd stands; none stands above the drawing."""
+    return max(_LABEL / 2, sum(crowd) / len(crowd) - _LABEL * (len(crowd) - 1) / 2)
 
 
 def _cut(words: str, x: float) -> str:

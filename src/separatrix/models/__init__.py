@@ -37,5 +37,10 @@ MODELS: Registry[type[Population]] = Registry(
 
 
 def model(name: str, **parameters: Any) -> ModelConfig:
-    """The model of this name with these parameters; a wrong one is answered with what would work."""
-    return made(MODELS.get(name).Config, parameters, name=name)
+    """The model of this name with these parameters; a wrong one is answered with what would work.
+
+    A name such as `mine:net` imports that module and takes its factory.
+    """
+    from separatrix.models.specs import kind_of  # noqa: PLC0415  what it needs stands below this package
+
+    return made(kind_of(name, own_code=True).Config, parameters, name=name)

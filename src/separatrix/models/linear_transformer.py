@@ -112,7 +112,7 @@ class LinearTransformer(Stack):
     """Linear attention and a feed-forward map in every block; a position knows its number."""
 
     name = "linear-transformer"
-    title = "linear Transformer"
+    title = "Linear Transformer"
     source = "Katharopoulos et al., 2020"
 
     @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from torch import nn
@@ -63,7 +64,7 @@ def mixer_model(
     require_model_name(name)
     require_text(name, title=title, source=source)
     _require_mixer(kind, name)
-    options = vars(kind).get("Config", StackConfig)
+    options = vars(kind).get("Config") or _no_options(kind)
     require(
         inspect.isclass(options) and issubclass(options, StackConfig),
         f"The options of {name} are a class Config(StackConfig) inside {kind.__name__}; got {options!r}.",
@@ -73,6 +74,13 @@ def mixer_model(
     places = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     said = {"name": name, "title": title, "source": source, "Config": options}
     return type(kind.__name__, (frame,), {**places, **said, "kind": kind, "positions": positions})
+
+
+def _no_options(kind: type[Mixing]) -> type[StackConfig]:
+    """A config of its own for a mixer that adds nothing to those of every stack."""
+    places = {"__module__": kind.__module__, "__qualname__": f"{kind.__qualname__}.Config"}
+    plain = type("Config", (StackConfig,), places)
+    return dataclass(frozen=True, kw_only=True)(plain)
 
 
 def _require_mixer(kind: object, name: str) -> None:

@@ -63,6 +63,9 @@ def signature_of(task: Task) -> Signature:
 class ModelConfig:
     """The parameters of an architecture; each model's own `Config` adds to them and sets the defaults."""
 
+    kind: ClassVar[type[Population]]
+    """The model that it configures."""
+
     layers: int = option(1, help="blocks, one after another")
     width: int = option(64, help="numbers at a position between the blocks")
 
@@ -96,6 +99,11 @@ class Population(nn.Module, ABC):
     source: ClassVar[str]
     """The paper that the architecture and its initial weights come from."""
     Config: ClassVar[type[ModelConfig]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "Config" in vars(cls):
+            cls.Config.kind = cls
 
     def __init__(self, config: ModelConfig, signature: Signature, *, members: int) -> None:
         """Without weights yet: `initialise` draws them."""

@@ -93,10 +93,7 @@ def kind_and_config(model: str | ModelConfig) -> tuple[type[Population], ModelCo
     if isinstance(model, str):
         kind = kind_of(model, own_code=True)
         return kind, kind.Config()
-    for _, kind in MODELS.items():
-        if kind.Config is type(model):
-            return kind, model
-    raise InvalidInput(f"No model of the registry has a {type(model).__qualname__}; register it first.")
+    return model.kind, model
 
 
 def model_spec_of(kind: type[Population], config: ModelConfig) -> ModelSpec:
