@@ -7,7 +7,7 @@ On the CPU the peer is mambapy's parallel scan; all take turns in one process an
 counts, so that ratios mean something on a busy machine. On a CUDA device each way is recorded in a CUDA
 graph, as training runs it, and the median of many replays counts; the peer is torch's `associative_scan`.
 Beside it stand the bytes that the kernels read and write and the share of the memory's speed that this is.
-`--sweep` tries ways to cut the work and prints them from the fastest to the slowest.
+`--sweep` tries a few ways to cut the work and prints them from the fastest to the slowest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from torch import Tensor
 
 from benchmarks.markdown import table
 from separatrix.files import written_whole
-from separatrix.models.kernels.selective_scan import LOG2_E, parallel, reference
+from separatrix.models.kernels.selective_scan import parallel, reference, step_sizes
 from separatrix.version import __version__
 
 CPU = {"members": 1, "batch": 16, "length": 256, "channels": 128, "state": 16}
@@ -45,7 +44,7 @@ Row = dict[str, Any]
 def parts_of(
     *, members: int, batch: int, length: int, channels: int, state: int, device: str, low: bool
 ) -> list[Tensor]:
-    """x, δ, rates, B and C as a Mamba at its beginning has them; with `low`, x, B and C are bf16."""
+    """What a scan takes, as a Mamba at its beginning has it; with `low`, all but the weights is bf16."""
     generator = torch.Generator().manual_seed(1)
 
     def normal(*sizes: int) -> Tensor:
@@ -54,12 +53,14 @@ def parts_of(
     rates = -torch.arange(1.0, state + 1).expand(members, channels, state)
     parts = [
         normal(members, batch, length, channels),
-        F.softplus(normal(members, batch, length, channels) - 4),
+        normal(members, batch, length, channels),
+        normal(members, channels) - 4,
         rates.clone(),
         normal(members, batch, length, state),
         normal(members, batch, length, state),
+        torch.ones(members, channels),
     ]
-    kinds = [torch.bfloat16 if low and place not in {1, 2} else torch.float32 for place in range(5)]
+    kinds = [torch.bfloat16 if low and place not in {2, 3, 6} else torch.float32 for place in range(7)]
     return [part.to(device, kind).requires_grad_() for part, kind in zip(parts, kinds, strict=True)]
 
 
@@ -76,9 +77,9 @@ def mambapy_scan() -> Way | None:
         return None
     block = MambaBlock(MambaConfig(d_model=CPU["channels"] // 2, n_layers=1))
 
-    def scan(x: Tensor, delta: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> Tensor:
-        none = torch.zeros(x.shape[-1])
-        return block.selective_scan(x[0], delta[0], rate[0], write[0], read[0], none).unsqueeze(0)  # type: ignore[no-any-return]
+    def scan(*parts: Tensor) -> Tensor:
+        x, raw, bias, rate, write, read, skip = (part[0] for part in parts)
+        return block.selective_scan(x, F.softplus(raw + bias), rate, write, read, skip).unsqueeze(0)  # type: ignore[no-any-return]
 
     return scan
 
@@ -127,33 +128,36 @@ def replayed(work: Callable[[], object], *, repeats: int = 50) -> float:
     return statistics.median(times)
 
 
-def associative(x: Tensor, delta: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> Tensor:
+def associative(*parts: Tensor) -> Tensor:
     """The scan by torch's own operator, compiled."""
     from torch._higher_order_ops.associative_scan import associative_scan
 
     def then(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return second[0] * first[0], second[0] * first[1] + second[1]
 
+    x, raw, bias, rate, write, read, skip = parts
+    delta = step_sizes(raw, bias)
     decay = torch.exp(delta.unsqueeze(-1) * rate.unsqueeze(1).unsqueeze(1))
     taken = (delta * x).unsqueeze(-1) * write.float().unsqueeze(-2)
     mode = "pointwise" if x.is_cuda else "generic"
     _, states = associative_scan(then, (decay, taken), dim=2, combine_mode=mode)
-    return (states * read.float().unsqueeze(-2)).sum(-1).to(x.dtype)  # type: ignore[no-any-return]
+    y = (states * read.float().unsqueeze(-2)).sum(-1) + skip[:, None, None] * x
+    return y.to(x.dtype)  # type: ignore[no-any-return]
 
 
 def bytes_moved(parts: Sequence[Tensor], steps: int, block: int) -> int:
     """What the two kernels and the sums behind them read and write."""
-    x, delta, rate, write, read = parts
+    x, raw, _, rate, write, read, _ = parts
     rows, channels = x.shape[0] * x.shape[1], x.shape[3]
 
     def size(*tensors: Tensor) -> int:
         return sum(part.numel() * part.element_size() for part in tensors)
 
-    borders = rows * -(-x.shape[2] // steps) * rate.shape[-1] * channels * 4
+    borders = rows * -(-x.shape[2] // steps) * rate.shape[-1] * channels * x.element_size()
     state_parts = 2 * -(-channels // block) * write.numel() * 4
     rate_parts = rows * rate[0].numel() * 4
-    forward = size(x, delta, write, read) + size(x) + borders
-    backward = size(x, delta, write, read, x) + borders + size(x, delta, write, read)
+    forward = size(x, raw, write, read) + size(x) + borders
+    backward = size(x, raw, write, read, x) + borders + size(x, raw, write, read)
     return forward + backward + 2 * (state_parts + rate_parts)
 
 
@@ -179,9 +183,9 @@ def on_gpu() -> list[Row]:
     for low in (False, True):
         ours = timed("ours, Triton", scan, low=low)
         if "both" in ours:
-            cut = blocks_for(GPU["channels"], GPU["state"])
+            cut = blocks_for(GPU["state"])
             parts = parts_of(**GPU, device="cuda", low=low)
-            ours["bytes"] = bytes_moved(parts, cut.steps, cut.backward_channels)
+            ours["bytes"] = bytes_moved(parts, cut.steps, cut.block)
             ours["share"] = round(ours["bytes"] / MEMORY / (ours["both"] / 1000), 3)
         peer = timed("torch, associative_scan", torch.compile(associative, fullgraph=True), low=low)
         rows += [ours, timed("ours, parallel", parallel, low=low), peer]
@@ -189,48 +193,50 @@ def on_gpu() -> list[Row]:
 
 
 def sweep() -> list[Row]:
-    """Every sensible cut in bf16: a forward and a backward time for each, and the best pair."""
+    """A few sensible cuts in bf16: a forward and a backward time for each, from the fastest to the slowest.
+
+    They are timed with four members, as training has them, and given for one.
+    """
     from separatrix.models.kernels import triton_selective_scan as kernels
 
-    x, delta, rate, write, read = (
-        part.detach().squeeze(0) for part in parts_of(**GPU, device="cuda", low=True)
-    )
-    rate = (rate.unsqueeze(0) * LOG2_E).transpose(1, 2).contiguous()
-    plain = kernels.blocks_for(GPU["channels"], GPU["state"])
+    members = 4
+    made = parts_of(**{**GPU, "members": members}, device="cuda", low=True)
+    x, raw, bias, rate, write, read, skip = (part.detach() for part in made)
+    x, raw, write, read = (part.flatten(0, 1) for part in (x, raw, write, read))
+    parts = (x, raw, bias, rate, torch.cat((write, read), -1), skip)
+    plain = kernels.blocks_for(GPU["state"])
+    trials = [
+        replace(plain, steps=steps, registers=registers, early=early)
+        for steps, registers, early in (
+            *((2, registers, 1) for registers in (0, 200, 168, 128)),
+            (2, 0, 0),
+            (2, 168, 0),
+            (1, 168, 1),
+            (1, 128, 1),
+            (3, 0, 1),
+            (4, 0, 0),
+        )
+    ]
     rows: list[Row] = []
-    best: dict[int, dict[str, tuple[float, list[int]]]] = {}
-    tiles = ((16, 1), (32, 1), (64, 2), (64, 4), (128, 4))  # channels and warps
-    for steps in (2, 3, 4, 6):
-        best[steps] = {}
-        trials: list[tuple[str, tuple[int, int], int]] = [
-            ("forward", tile, ahead) for tile, ahead in product(tiles[1:], (1, 2))
-        ]
-        trials += [("backward", tile, 1) for tile in tiles]
-        for way, (channels, warps), ahead in trials:
-            cut = replace(plain, steps=steps, ahead=ahead)
-            if way == "forward":
-                cut = replace(cut, forward_channels=channels, forward_warps=warps)
-            else:
-                cut = replace(cut, backward_channels=channels, backward_warps=warps)
-            listed = list(astuple(cut))
-            _, borders = kernels._scan(x, delta, rate, write, read, listed, True)
+    forwards: dict[int, float] = {}
+    for cut in trials:
+        listed = list(astuple(cut))
+        _, borders = kernels._scan(*parts, listed, True)
 
-            def work(way: str = way, listed: list[int] = listed, borders: Tensor = borders) -> object:
-                if way == "forward":
-                    return kernels._scan(x, delta, rate, write, read, listed, True)
-                return kernels._gradients(x, borders, x, delta, rate, write, read, listed)
+        def forth(listed: list[int] = listed) -> object:
+            return kernels._scan(*parts, listed, True)
 
-            taken = replayed(work, repeats=20)
-            rows.append({"way": way, **asdict(cut), "milliseconds": round(taken, 4)})
-            print(rows[-1], file=sys.stderr, flush=True)
-            if taken < best[steps].get(way, (float("inf"), listed))[0]:
-                best[steps][way] = taken, listed
-    for ways in best.values():
-        total = ways["forward"][0] + ways["backward"][0]
-        cut_both = ways["forward"][1][:4] + ways["backward"][1][4:]
-        named = dict(zip(asdict(plain), cut_both, strict=True))
-        rows.append({"way": "both", **named, "milliseconds": round(total, 4)})
-    return sorted(rows, key=lambda row: (row["way"], row["milliseconds"]))
+        def back(listed: list[int] = listed, borders: Tensor = borders) -> object:
+            return kernels._gradients(x, borders, *parts, listed)
+
+        if cut.steps not in forwards:
+            forwards[cut.steps] = replayed(forth, repeats=20)
+        taken = replayed(back, repeats=20)
+        forward, backward = forwards[cut.steps] / members, taken / members
+        times = {"forward": forward, "backward": backward, "both": forward + backward}
+        rows.append({**asdict(cut), **{name: round(time, 4) for name, time in times.items()}})
+        print(rows[-1], file=sys.stderr, flush=True)
+    return sorted(rows, key=lambda row: float(row["both"]))
 
 
 def cpu_table(rows: Sequence[Row]) -> str:

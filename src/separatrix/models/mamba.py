@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
 from separatrix.models.kernels.choice import Backend
-from separatrix.models.kernels.selective_scan import one_step, selective_scan
+from separatrix.models.kernels.selective_scan import one_step, selective_scan, step_sizes
 from separatrix.models.laws import Law, Numbers, constant, fixed, uniform
 from separatrix.models.members import Linear, RMSNorm, linear, taken
 from separatrix.models.population import State
@@ -63,9 +63,9 @@ class SelectiveMixer(Mixer):
             u = linear(x, self.inward.weight[..., : self.inner])
             gate = linear(taken(x, at), self.inward.weight[..., self.inner :])
         u = self._convolved(u)
-        delta, write, read = self._selected(u)
-        y = selective_scan(u, delta, self._rate(), write, read, backend=self.backend)
-        return self._gated(taken(y, at), taken(u, at), gate)
+        raw, write, read = self._selected(u)
+        parts = (raw, self._bias, self._rate(), write, read, self.skip)
+        return self._gated(taken(selective_scan(u, *parts, backend=self.backend), at), gate)
 
     def _convolved(
         self, u: Float[Tensor, "member batch pos inner"]
@@ -79,24 +79,22 @@ class SelectiveMixer(Mixer):
         return F.silu(total).to(u.dtype)
 
     def _selected(self, u: Float[Tensor, "member *lead inner"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Steps δ, in full precision, and what is written to and read from the state."""
+        """Steps before their bias and softplus, and what is written to and read from the state."""
         low, write, read = self.select(u).split([self.rank, self.state, self.state], dim=-1)
-        bias = self.pace.bias
-        assert bias is not None
-        raw = linear(low, self.pace.weight).to(bias.dtype)
-        return F.softplus(raw + bias.view(self.members, *[1] * (u.dim() - 2), -1)), write, read
+        return linear(low, self.pace.weight), write, read
+
+    @property
+    def _bias(self) -> Float[Tensor, "member inner"]:
+        assert self.pace.bias is not None
+        return self.pace.bias
 
     def _rate(self) -> Float[Tensor, "member inner state"]:
         return -self.log_rate.exp()
 
     def _gated(
-        self,
-        y: Float[Tensor, "member *lead inner"],
-        u: Float[Tensor, "member *lead inner"],
-        gate: Float[Tensor, "member *lead inner"],
+        self, y: Float[Tensor, "member *lead inner"], gate: Float[Tensor, "member *lead inner"]
     ) -> Float[Tensor, "member *lead width"]:
-        skip = self.skip.view(self.members, *[1] * (u.dim() - 2), self.inner)
-        return self.outward(((y + skip * u) * F.silu(gate)).to(u.dtype))  # type: ignore[no-any-return]
+        return self.outward(y * F.silu(gate))  # type: ignore[no-any-return]
 
     def start(self, batch: int, like: Tensor) -> State:
         """Zeros, as if nothing had been read."""
@@ -112,10 +110,10 @@ class SelectiveMixer(Mixer):
         window = torch.cat([window, u.unsqueeze(2).to(window.dtype)], dim=2)
         mixed = (window * self.window.unsqueeze(1)).sum(2) + self.shift.unsqueeze(1)
         u = F.silu(mixed).to(u.dtype)
-        delta, write, read = self._selected(u)
-        wide = (part.to(h.dtype) for part in (u, delta, self._rate(), write, read))
-        y, h = one_step(h, *wide)
-        return self._gated(y.to(u.dtype), u, gate), (window[:, :, 1:], h)
+        raw, write, read = self._selected(u)
+        parts = (u, step_sizes(raw, self._bias), self._rate(), write, read, self.skip)
+        y, h = one_step(h, *(part.to(h.dtype) for part in parts))
+        return self._gated(y.to(u.dtype), gate), (window[:, :, 1:], h)
 
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """The inputs that the convolution still needs, and a state for each channel."""

@@ -2,10 +2,11 @@
 
 Every channel has its own state of a few numbers,
 
-    h_t = exp(δ_t a) h_{t−1} + δ_t x_t B_t,        y_t = ⟨C_t, h_t⟩,
+    h_t = exp(δ_t a) h_{t−1} + δ_t x_t B_t,        y_t = ⟨C_t, h_t⟩ + s x_t,
 
-with a rate a < 0 for each number of the state (`rate`), a step δ_t > 0 for each channel (`delta`), and B_t
-and C_t (`write` and `read`) shared by all channels. `reference` says just that. `parallel` forms the decays
+with a rate a < 0 for each number of the state (`rate`), a step δ_t > 0 for each channel, which is the
+softplus of a raw one and a bias (`raw` and `bias`), B_t and C_t (`write` and `read`) shared by all channels,
+and a weight s for the direct way (`skip`). `reference` says just that. `parallel` forms the decays
 and inputs of many steps at once and leaves one fused multiply-add for each step; only the states at the
 borders of these chunks are kept, and the backward pass, written by hand, computes the others again. Powers
 are those of 2, which processors form two to three times as fast as those of e.
@@ -17,12 +18,13 @@ import math
 from typing import Any, Final, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.models.kernels.choice import Backend, chosen
 
-__all__ = ["LOG2_E", "OFFERS", "one_step", "parallel", "reference", "selective_scan"]
+__all__ = ["LOG2_E", "OFFERS", "one_step", "parallel", "reference", "selective_scan", "step_sizes"]
 
 OFFERS: tuple[Backend, ...] = ("reference", "parallel", "triton")
 LOG2_E: Final = math.log2(math.e)
@@ -32,21 +34,39 @@ _SHORTEST_CHUNK = 8
 Channels: TypeAlias = Float[Tensor, "member batch pos channel"]
 States: TypeAlias = Float[Tensor, "member batch pos state"]
 Rates: TypeAlias = Float[Tensor, "member channel state"]
+Scales: TypeAlias = Float[Tensor, "member channel"]
 Desk: TypeAlias = Float[Tensor, "sheet pos member batch state channel"]
 Five: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def selective_scan(
-    x: Channels, delta: Channels, rate: Rates, write: States, read: States, *, backend: Backend = "auto"
+    x: Channels,
+    raw: Channels,
+    bias: Scales,
+    rate: Rates,
+    write: States,
+    read: States,
+    skip: Scales,
+    *,
+    backend: Backend = "auto",
 ) -> Channels:
     """y at every position, in the type of x, computed in the way that `backend` names."""
     way = chosen(backend, x, offers=OFFERS)
     if way == "triton":
         from separatrix.models.kernels import triton_selective_scan  # noqa: PLC0415
 
-        return triton_selective_scan.scan(x, delta, rate, write, read)
+        return triton_selective_scan.scan(x, raw, bias, rate, write, read, skip)
     compute = reference if way == "reference" else parallel
-    return compute(x, delta, rate, write, read)
+    return compute(x, raw, bias, rate, write, read, skip)
+
+
+def step_sizes(
+    raw: Float[Tensor, "member *lead channel"], bias: Scales
+) -> Float[Tensor, "member *lead channel"]:
+    """δ, in full precision."""
+    wide = _wide(raw)
+    lead = (len(bias), *[1] * (raw.dim() - 2), bias.shape[1])
+    return F.softplus(raw.to(wide) + bias.to(wide).view(lead))
 
 
 def one_step(
@@ -56,33 +76,42 @@ def one_step(
     rate: Rates,
     write: Float[Tensor, "member batch state"],
     read: Float[Tensor, "member batch state"],
+    skip: Scales,
 ) -> tuple[Float[Tensor, "member batch channel"], Float[Tensor, "member batch channel state"]]:
     """y at the next position, and the state after it."""
     decay = torch.exp(delta.unsqueeze(-1) * rate.unsqueeze(1))
     h = decay * h + (delta * x).unsqueeze(-1) * write.unsqueeze(-2)
-    return (h * read.unsqueeze(-2)).sum(-1), h
+    return (h * read.unsqueeze(-2)).sum(-1) + skip.unsqueeze(1) * x, h
 
 
-def reference(x: Channels, delta: Channels, rate: Rates, write: States, read: States) -> Channels:
+def reference(
+    x: Channels, raw: Channels, bias: Scales, rate: Rates, write: States, read: States, skip: Scales
+) -> Channels:
     """The definition, position by position."""
     wide = _wide(x)
     h = rate.new_zeros((*x.shape[:2], *rate.shape[1:]), dtype=wide)
-    steps = zip(*(part.to(wide).unbind(2) for part in (x, delta, write, read)), strict=True)
+    rows = (x, step_sizes(raw, bias), write, read)
     outputs = []
-    for x_now, delta_now, write_now, read_now in steps:
-        y, h = one_step(h, x_now, delta_now, rate.to(wide), write_now, read_now)
+    for x_now, delta, write_now, read_now in zip(*(row.to(wide).unbind(2) for row in rows), strict=True):
+        y, h = one_step(h, x_now, delta, rate.to(wide), write_now, read_now, skip.to(wide))
         outputs.append(y)
     return torch.stack(outputs, dim=2).to(x.dtype)
 
 
-def parallel(x: Channels, delta: Channels, rate: Rates, write: States, read: States) -> Channels:
+def parallel(
+    x: Channels, raw: Channels, bias: Scales, rate: Rates, write: States, read: States, skip: Scales
+) -> Channels:
     """Chunk by chunk, with time as the first axis: a step is one operation on a contiguous slice."""
     wide = _wide(x)
-    by_time = (part.to(wide).permute(2, 0, 1, 3).contiguous() for part in (x, delta, write, read))
-    x_first, delta_first, write_first, read_first = by_time
+    x_wide = x.to(wide)
+    rows = (x_wide, step_sizes(raw, bias), write, read)
+    x_first, delta_first, write_first, read_first = (
+        row.to(wide).permute(2, 0, 1, 3).contiguous() for row in rows
+    )
     rate_last = (rate.to(wide) * LOG2_E).transpose(1, 2).contiguous()
     y, _ = _scan(x_first, delta_first, rate_last, write_first, read_first)
-    return y.permute(1, 2, 0, 3).to(x.dtype)  # type: ignore[no-any-return]
+    direct = skip.to(wide).view(len(skip), 1, 1, -1) * x_wide
+    return (y.permute(1, 2, 0, 3) + direct).to(x.dtype)  # type: ignore[no-any-return]
 
 
 @torch.library.custom_op("separatrix::selective_scan_in_chunks", mutates_args=())

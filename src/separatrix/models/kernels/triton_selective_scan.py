@@ -1,15 +1,10 @@
-"""The selective scan on a GPU: a warp walks through time with the states of a few channels in its registers.
+"""The selective scan on a GPU, with its gradients, as operations that a compiler takes as they are.
 
-A warp holds a tile (state, channel) of one example; neighbouring threads hold neighbouring channels. Time
-goes in chunks of `steps`, unrolled, with all that a chunk reads asked for at its start. The forward pass
-stores the state at the beginning of each chunk; the backward pass takes the chunks from the last to the
-first, forms the states of one again and then goes back through it. Gradients of `write` and `read` are sums
-over channels and that of `rate` is one over examples and time: each warp writes its part and PyTorch adds the
+The kernels stand in `triton_selective_scan_kernels`. The softplus that makes steps of raw ones and the direct
+way from x to y are part of them, as these would be passes over all of x of their own. Gradients that are
+sums over channels, or over examples and time, are written in parts, one for each warp, and PyTorch adds the
 parts in a fixed order, so that two runs give the same bytes.
 """
-
-# Kernels are in Triton's language, whose values have no Python types and whose tuples grow.
-# mypy: disable-error-code="no-untyped-def, untyped-decorator, assignment, var-annotated"
 
 from __future__ import annotations
 
@@ -18,202 +13,102 @@ from typing import Any, Final
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 
-from separatrix.models.kernels.selective_scan import LOG2_E, Channels, Rates, States
+from separatrix.models.kernels import triton_selective_scan_kernels as kernels
+from separatrix.models.kernels.selective_scan import Channels, Rates, Scales, States
 
 __all__ = ["Blocks", "blocks_for", "scan"]
 
-_TILE: Final = 512
+_LANES: Final = 32
+Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
     """How the work is cut.
 
-    `steps` is the length of a chunk; the forward pass reads `ahead` chunks at once. Then the channels of a
-    program, and its warps, in each pass.
+    `steps` is the length of a chunk, `state_lanes` the lanes over which a channel's state is spread,
+    `lane_channels` the channels that a lane has its share of, no more than `state_lanes`. The backward pass
+    gets `registers` for each lane, or with 0 as many as the compiler likes, and asks for a chunk's first
+    state one chunk before with `early`.
     """
 
     steps: int
-    ahead: int
-    forward_channels: int
-    forward_warps: int
-    backward_channels: int
-    backward_warps: int
+    state_lanes: int
+    lane_channels: int
+    registers: int
+    early: int
+
+    @property
+    def block(self) -> int:
+        """Channels of a warp."""
+        return _LANES // self.state_lanes * self.lane_channels
+
+    def shares(self, state: int) -> dict[str, int]:
+        """What the kernels want to know of the way lanes share a state of this size."""
+        lane_states = max(1, triton.next_power_of_2(state) // self.state_lanes)
+        assert self.lane_channels <= self.state_lanes, "a lane owns one channel"
+        assert lane_states * self.lane_channels > 1, "states are stored in pairs"
+        state_bits = self.state_lanes.bit_length() - 1
+        early_bits = max(0, min(lane_states.bit_length() - 1, 4 - state_bits))
+        return {
+            "lane_states": lane_states,
+            "lane_channels": self.lane_channels,
+            "state_lanes": self.state_lanes,
+            "state_bits": state_bits,
+            "early_bits": early_bits,
+            "steps": self.steps,
+        }
+
+    def is_whole(self, length: int, channels: int, state: int) -> bool:
+        """Whether nothing of a warp lies outside, and no two lanes own the same numbers."""
+        lane_states = self.shares(state)["lane_states"]
+        return (
+            length % self.steps == 0
+            and channels % self.block == 0
+            and state == lane_states * self.state_lanes
+            and self.lane_channels == self.state_lanes
+            and 2 * lane_states * self.state_lanes >= _LANES
+        )
 
 
-def blocks_for(channels: int, state: int) -> Blocks:
-    """A tile of 512 states, 16 for each thread: all that the backward pass keeps then fits the registers."""
-    block = min(max(1, _TILE // triton.next_power_of_2(state)), triton.next_power_of_2(channels))
+def blocks_for(state: int) -> Blocks:
+    """16 numbers for each lane, 4 states × 4 channels where that can be; these fit the registers."""
+    padded = triton.next_power_of_2(state)
+    state_lanes = min(max(4, padded // 4), _LANES)
+    lane_states = max(1, padded // state_lanes)
     return Blocks(
-        steps=4,
-        ahead=2,
-        forward_channels=block,
-        forward_warps=1,
-        backward_channels=block,
-        backward_warps=1,
+        steps=2,
+        state_lanes=state_lanes,
+        lane_channels=min(4, max(1, 16 // lane_states)),
+        registers=200,
+        early=1,
     )
 
 
-@triton.jit
-def _read(start, now, length, column, width):
-    """A row of a (length, width) array as float32, zeros outside."""
-    place = now * width + column
-    return tl.load(start + place, mask=(column < width) & (place < length * width), other=0.0).to(tl.float32)
-
-
-@triton.jit
-def _write(start, now, length, column, width, row):
-    place = now * width + column
-    tl.store(start + place, row, mask=(column < width) & (place < length * width))
-
-
-@triton.jit
-def _forward(
-    x_at,
-    delta_at,
-    rate_at,
-    write_at,
-    read_at,
-    y_at,
-    borders_at,
-    batch,
-    length,
-    channels,
-    state,
-    states: tl.constexpr,
-    block: tl.constexpr,
-    steps: tl.constexpr,
-    ahead: tl.constexpr,
-    keep: tl.constexpr,
-):
-    blocks = tl.cdiv(channels, block)
-    row = (tl.program_id(0) // blocks).to(tl.int64)
-    channel = tl.program_id(0) % blocks * block + tl.arange(0, block)
-    number = tl.arange(0, states)
-    tile = number[:, None] * channels + channel[None, :]
-    inside = (number < state)[:, None] & (channel < channels)[None, :]
-    rate = tl.load(rate_at + row // batch * state * channels + tile, mask=inside, other=0.0)
-    x_at += row * length * channels
-    delta_at += row * length * channels
-    y_at += row * length * channels
-    write_at += row * length * state
-    read_at += row * length * state
-    borders_at += row * tl.cdiv(length, steps) * state * channels
-    h = tl.zeros([states, block], dtype=tl.float32)
-    for first in range(0, length, steps * ahead):
-        xs, deltas, writes, reads = (), (), (), ()
-        for step in tl.static_range(steps * ahead):
-            # Behind the end δ is 0: the state stays as it is.
-            xs += (_read(x_at, first + step, length, channel, channels),)
-            deltas += (_read(delta_at, first + step, length, channel, channels),)
-            writes += (_read(write_at, first + step, length, number, state),)
-            reads += (_read(read_at, first + step, length, number, state),)
-        for step in tl.static_range(steps * ahead):
-            if keep and step % steps == 0:
-                place = (first + step) // steps * state * channels + tile
-                within = inside & (place < tl.cdiv(length, steps) * state * channels)
-                tl.store(borders_at + place, h, mask=within)
-            decay = tl.exp2(deltas[step][None, :] * rate)
-            h = decay * h + (deltas[step] * xs[step])[None, :] * writes[step][:, None]
-            y = tl.sum(h * reads[step][:, None], axis=0)
-            _write(y_at, first + step, length, channel, channels, y)
-
-
-@triton.jit
-def _backward(
-    x_at,
-    delta_at,
-    rate_at,
-    write_at,
-    read_at,
-    borders_at,
-    y_grad_at,
-    x_grad_at,
-    delta_grad_at,
-    rate_grad_at,
-    write_grad_at,
-    read_grad_at,
-    batch,
-    length,
-    channels,
-    state,
-    ln_2,
-    states: tl.constexpr,
-    block: tl.constexpr,
-    steps: tl.constexpr,
-):
-    blocks = tl.cdiv(channels, block)
-    rows = tl.num_programs(0) // blocks
-    row = (tl.program_id(0) // blocks).to(tl.int64)
-    part = tl.program_id(0) % blocks
-    channel = part * block + tl.arange(0, block)
-    number = tl.arange(0, states)
-    tile = number[:, None] * channels + channel[None, :]
-    inside = (number < state)[:, None] & (channel < channels)[None, :]
-    rate = tl.load(rate_at + row // batch * state * channels + tile, mask=inside, other=0.0)
-    x_at += row * length * channels
-    delta_at += row * length * channels
-    y_grad_at += row * length * channels
-    x_grad_at += row * length * channels
-    delta_grad_at += row * length * channels
-    write_at += row * length * state
-    read_at += row * length * state
-    write_grad_at += (part * rows + row) * length * state
-    read_grad_at += (part * rows + row) * length * state
-    chunks = tl.cdiv(length, steps)
-    borders_at += row * chunks * state * channels
-    behind = tl.zeros([states, block], dtype=tl.float32)  # decay_{t+1} times the gradient of h_{t+1}
-    rate_grad = tl.zeros([states, block], dtype=tl.float32)
-    for turn in range(chunks):
-        chunk = chunks - 1 - turn
-        first = chunk * steps
-        h = tl.load(borders_at + chunk * state * channels + tile, mask=inside, other=0.0)
-        xs, deltas, y_grads, writes, reads = (), (), (), (), ()
-        for step in tl.static_range(steps):
-            xs += (_read(x_at, first + step, length, channel, channels),)
-            deltas += (_read(delta_at, first + step, length, channel, channels),)
-            y_grads += (_read(y_grad_at, first + step, length, channel, channels),)
-            writes += (_read(write_at, first + step, length, number, state),)
-            reads += (_read(read_at, first + step, length, number, state),)
-        decays, befores = (), ()
-        for step in tl.static_range(steps):
-            decay = tl.exp2(deltas[step][None, :] * rate)
-            decays += (decay,)
-            befores += (h,)
-            h = decay * h + (deltas[step] * xs[step])[None, :] * writes[step][:, None]
-            read_grad = tl.sum(h * y_grads[step][None, :], axis=1)
-            _write(read_grad_at, first + step, length, number, state, read_grad)
-        for step in tl.static_range(steps - 1, -1, -1):
-            x, delta = xs[step], deltas[step]
-            h_grad = behind + y_grads[step][None, :] * reads[step][:, None]
-            write_grad = tl.sum(h_grad * (delta * x)[None, :], axis=1)
-            _write(write_grad_at, first + step, length, number, state, write_grad)
-            input_grad = tl.sum(h_grad * writes[step][:, None], axis=0)
-            _write(x_grad_at, first + step, length, channel, channels, delta * input_grad)
-            behind = decays[step] * h_grad
-            exponent_grad = behind * befores[step]  # up to the factor ln 2
-            rate_grad += exponent_grad * delta[None, :]
-            delta_grad = x * input_grad + ln_2 * tl.sum(exponent_grad * rate, axis=0)
-            _write(delta_grad_at, first + step, length, channel, channels, delta_grad)
-    tl.store(rate_grad_at + row * state * channels + tile, ln_2 * rate_grad, mask=inside)
-
-
 def scan(
-    x: Channels, delta: Channels, rate: Rates, write: States, read: States, *, blocks: Blocks | None = None
+    x: Channels,
+    raw: Channels,
+    bias: Scales,
+    rate: Rates,
+    write: States,
+    read: States,
+    skip: Scales,
+    *,
+    blocks: Blocks | None = None,
 ) -> Channels:
     """y at every position, in the type of x; sums and exponentials are float32."""
     members, batch, length, channels = x.shape
     rows, state = members * batch, rate.shape[-1]
     y, _ = _scan(
         x.reshape(rows, length, channels),
-        delta.reshape(rows, length, channels),
-        (rate.float() * LOG2_E).transpose(1, 2),
-        write.reshape(rows, length, state),
-        read.reshape(rows, length, state),
-        list(astuple(blocks or blocks_for(channels, state))),
+        raw.reshape(rows, length, channels),
+        bias.float(),
+        rate.float(),
+        torch.cat((write, read), dim=-1).view(rows, length, 2 * state),
+        skip.float(),
+        list(astuple(blocks or blocks_for(state))),
         torch.is_grad_enabled(),
     )
     return y.view(x.shape)  # type: ignore[no-any-return]
@@ -221,52 +116,73 @@ def scan(
 
 @torch.library.custom_op("separatrix::selective_scan", mutates_args=())
 def _scan(
-    x: Tensor, delta: Tensor, rate: Tensor, write: Tensor, read: Tensor, cut: list[int], keep: bool
+    x: Tensor,
+    raw: Tensor,
+    bias: Tensor,
+    rate: Tensor,
+    both: Tensor,
+    skip: Tensor,
+    cut: list[int],
+    keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    """y, and the states at the beginning of each chunk where they are to be kept.
-
-    Rates are those of powers of 2, (member, state, channel); so are the states, the channel last.
-    """
-    x, delta, rate, write, read = (part.contiguous() for part in (x, delta, rate, write, read))
-    steps, ahead, block, warps, _, _ = cut
+    """y, and the states at the beginning of each chunk where they are to be kept; `both` are B and C."""
+    x, raw, bias, rate, both, skip = (part.contiguous() for part in (x, raw, bias, rate, both, skip))
+    blocks = _blocks(cut)
     rows, length, channels = x.shape
-    state = rate.shape[1]
-    y, borders = _outputs(x, rate, steps, keep)
+    members, _, state = rate.shape
+    y, borders = _outputs(x, rate, blocks, keep)
     if x.numel():
-        _forward[rows * triton.cdiv(channels, block),](
+        kernels.forward[rows * triton.cdiv(channels, blocks.block),](
             x,
-            delta,
+            raw,
+            bias,
             rate,
-            write,
-            read,
+            both,
+            skip,
             y,
             borders,
-            rows // rate.shape[0],
+            rows // members,
             length,
             channels,
             state,
-            states=triton.next_power_of_2(state),
-            block=block,
-            steps=steps,
-            ahead=ahead,
+            **blocks.shares(state),
+            whole=blocks.is_whole(length, channels, state),
             keep=keep,
-            num_warps=warps,
+            num_warps=1,
         )
     return y, borders
 
 
-def _outputs(x: Tensor, rate: Tensor, steps: int, keep: bool) -> tuple[Tensor, Tensor]:
+def _blocks(cut: list[int]) -> Blocks:
+    steps, state_lanes, lane_channels, registers, early = cut
+    return Blocks(
+        steps=steps, state_lanes=state_lanes, lane_channels=lane_channels, registers=registers, early=early
+    )
+
+
+def _outputs(x: Tensor, rate: Tensor, blocks: Blocks, keep: bool) -> tuple[Tensor, Tensor]:
+    """States are kept in bf16 where x is: each is only where a chunk begins, and errors do not add up."""
     rows, length, channels = x.shape
-    chunks = -(-length // steps) if keep else 0
-    borders = x.new_empty((rows, chunks, rate.shape[1], channels), dtype=torch.float32)
+    shares = blocks.shares(rate.shape[-1])
+    chunks = -(-length // blocks.steps) if keep else 0
+    numbers = shares["lane_states"] * shares["lane_channels"] * _LANES
+    kind = torch.bfloat16 if x.dtype == torch.bfloat16 else torch.float32
+    borders = x.new_empty((rows, chunks, -(-channels // blocks.block), numbers), dtype=kind)
     return x.new_empty(x.shape), borders
 
 
 @_scan.register_fake
 def _(
-    x: Tensor, delta: Tensor, rate: Tensor, write: Tensor, read: Tensor, cut: list[int], keep: bool
+    x: Tensor,
+    raw: Tensor,
+    bias: Tensor,
+    rate: Tensor,
+    both: Tensor,
+    skip: Tensor,
+    cut: list[int],
+    keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    return _outputs(x, rate, cut[0], keep)
+    return _outputs(x, rate, _blocks(cut), keep)
 
 
 @torch.library.custom_op("separatrix::selective_scan_gradients", mutates_args=())
@@ -274,55 +190,53 @@ def _gradients(
     y_grad: Tensor,
     borders: Tensor,
     x: Tensor,
-    delta: Tensor,
+    raw: Tensor,
+    bias: Tensor,
     rate: Tensor,
-    write: Tensor,
-    read: Tensor,
+    both: Tensor,
+    skip: Tensor,
     cut: list[int],
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of all five."""
-    parts = (part.contiguous() for part in (y_grad, x, delta, rate, write, read))
-    y_grad, x, delta, rate, write, read = parts
-    steps, _, _, _, block, warps = cut
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of all six."""
+    parts = (part.contiguous() for part in (y_grad, x, raw, bias, rate, both, skip))
+    y_grad, x, raw, bias, rate, both, skip = parts
+    blocks = _blocks(cut)
     rows, length, channels = x.shape
-    members, state, _ = rate.shape
-    blocks = triton.cdiv(channels, block)
-    x_grad, delta_grad = torch.empty_like(x), torch.empty_like(delta)
+    members, _, state = rate.shape
+    count = triton.cdiv(channels, blocks.block)
+    x_grad, raw_grad = torch.empty_like(x), torch.empty_like(raw)
     make = rate.new_empty if x.numel() else rate.new_zeros
-    rate_parts = make(members, rows // members, state, channels)
-    state_parts = make(2, blocks, rows, length, state)
+    bias_parts, skip_parts = make(2, members, rows // members, channels)
+    rate_parts = make(members, rows // members, channels, state)
+    both_parts = make(count, rows, length, 2 * state)
     if x.numel():
-        _backward[rows * blocks,](
+        kernels.backward[rows * count,](
             x,
-            delta,
+            raw,
+            bias,
             rate,
-            write,
-            read,
-            borders,
+            both,
+            skip,
+            borders.view(torch.int32) if borders.dtype == torch.bfloat16 else borders,
             y_grad,
             x_grad,
-            delta_grad,
+            raw_grad,
+            bias_parts,
             rate_parts,
-            state_parts[0],
-            state_parts[1],
+            both_parts,
+            skip_parts,
             rows // members,
             length,
             channels,
             state,
-            1 / LOG2_E,
-            states=triton.next_power_of_2(state),
-            block=block,
-            steps=steps,
-            num_warps=warps,
+            **blocks.shares(state),
+            whole=blocks.is_whole(length, channels, state),
+            early=bool(blocks.early),
+            num_warps=1,
+            maxnreg=blocks.registers or None,
         )
-    write_grad, read_grad = state_parts.sum(1)
-    return (
-        x_grad,
-        delta_grad,
-        rate_parts.sum(1),
-        write_grad.to(write.dtype),
-        read_grad.to(read.dtype, copy=True),
-    )
+    both_grad = both_parts.sum(0).to(both.dtype)
+    return x_grad, raw_grad, bias_parts.sum(1), rate_parts.sum(1), both_grad, skip_parts.sum(1)
 
 
 @_gradients.register_fake
@@ -330,27 +244,28 @@ def _(
     y_grad: Tensor,
     borders: Tensor,
     x: Tensor,
-    delta: Tensor,
+    raw: Tensor,
+    bias: Tensor,
     rate: Tensor,
-    write: Tensor,
-    read: Tensor,
+    both: Tensor,
+    skip: Tensor,
     cut: list[int],
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    x_grad, delta_grad, rate_grad, write_grad, read_grad = (
-        part.new_empty(part.shape) for part in (x, delta, rate, write, read)
+) -> Six:
+    x_grad, raw_grad, bias_grad, rate_grad, both_grad, skip_grad = (
+        part.new_empty(part.shape) for part in (x, raw, bias, rate, both, skip)
     )
-    return x_grad, delta_grad, rate_grad, write_grad, read_grad
+    return x_grad, raw_grad, bias_grad, rate_grad, both_grad, skip_grad
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.cut = inputs[5]
+    ctx.cut = inputs[6]
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(output[1], *inputs[:5])
+    ctx.save_for_backward(output[1], *inputs[:6])
 
 
 def _back(ctx: Any, y_grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if y_grad is None:
-        return (None,) * 7
+        return (None,) * 8
     return *_gradients(y_grad, *ctx.saved_tensors, ctx.cut), None, None
 
 
