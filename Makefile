@@ -32,6 +32,8 @@ bench: env-dev
 	$(BIN)/python -m benchmarks.certified
 	$(BIN)/python -m benchmarks.heads
 	$(BIN)/python -m benchmarks.thinking
+	$(BIN)/python -m benchmarks.kernels
+	$(BIN)/python -m benchmarks.populations cpu
 
 docs: env-dev
 	$(BIN)/python -m docs.generate

@@ -137,7 +137,7 @@ def measure(device: str, length: int, turns: int) -> list[Row]:
 
 def page(rows: Sequence[Row], device: str) -> str:
     """The figures as tables, one a length, with each way beside the Fourier transform."""
-    parts = [f"# Long convolutions on {'a GPU' if device == 'cuda' else 'a CPU'}, forward and backward"]
+    parts = []
     for length in sorted({row["length"] for row in rows}):
         here = [row for row in rows if row["length"] == length]
         base = here[0]["ms_a_member"]

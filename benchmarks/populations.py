@@ -19,7 +19,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from separatrix.training.engine import Engine, Meters
 from separatrix.training.optimiser import OptimiserState, Rates
 from separatrix.training.packing import pack
 from separatrix.training.recipes import Member, Training
+from separatrix.training.running import deterministically
 from separatrix.version import __version__
 
 HERE = Path(__file__).parent
@@ -179,29 +180,26 @@ def plain(n: int, *, seconds: float, layers: int = 1, width: int = 64, heads: in
     return found
 
 
-def transformer(members: int, seconds: float, only: Sequence[str] = ()) -> list[Row]:
+def transformer(members: int, seconds: float, only: Sequence[str] = ()) -> Iterator[Row]:
     """One layer of width 64 at several lengths, and with more members and with one."""
-    rows = []
     for n in (20, 100, 200, 400):
-        rows.append(measured("transformer", {}, n, members, compiled=True, seconds=seconds))
-        rows[-1]["plain_steps_per_second"] = plain(n, seconds=seconds)
+        row = measured("transformer", {}, n, members, compiled=True, seconds=seconds)
+        yield {**row, "plain_steps_per_second": plain(n, seconds=seconds)}
     for count in (1, 4 * members):
-        rows.append(measured("transformer", {}, 200, count, compiled=True, seconds=seconds))
-    return rows
+        yield measured("transformer", {}, 200, count, compiled=True, seconds=seconds)
 
 
-def models(members: int, seconds: float, only: Sequence[str] = ()) -> list[Row]:
+def models(members: int, seconds: float, only: Sequence[str] = ()) -> Iterator[Row]:
     """Every deep model at N = 200."""
-    return [_tried(name, DEEP[name], 200, members, True, seconds) for name in only or DEEP]
+    for name in only or DEEP:
+        yield _tried(name, DEEP[name], 200, members, True, seconds)
 
 
-def lengths(members: int, seconds: float, only: Sequence[str] = ()) -> list[Row]:
+def lengths(members: int, seconds: float, only: Sequence[str] = ()) -> Iterator[Row]:
     """Every deep model at N = 100 … 3200, recorded in a graph but not compiled: the shape of the growth."""
-    return [
-        _tried(name, DEEP[name], n, 1, False, seconds / 4)
-        for name in only or DEEP
-        for n in (100, 200, 400, 800, 1600, 3200)
-    ]
+    for name in only or DEEP:
+        for n in (100, 200, 400, 800, 1600, 3200):
+            yield _tried(name, DEEP[name], n, 1, False, seconds / 4)
 
 
 def _tried(name: str, params: dict[str, Any], n: int, members: int, compiled: bool, seconds: float) -> Row:
@@ -213,23 +211,20 @@ def _tried(name: str, params: dict[str, Any], n: int, members: int, compiled: bo
         return {"model": name, "params": params, "n": n, "members": members, "failed": str(failure)[:300]}
 
 
-def deterministic(members: int, seconds: float, only: Sequence[str] = ()) -> list[Row]:
+def deterministic(members: int, seconds: float, only: Sequence[str] = ()) -> Iterator[Row]:
     """The same population with and without --deterministic."""
-    rows = []
-    for name, params in (("transformer", {}), ("mamba", DEEP["mamba"])):
+    cases: dict[str, dict[str, Any]] = {"transformer": {}, "mamba": DEEP["mamba"]}
+    for name in only or cases:
         for wanted in (False, True):
-            torch.use_deterministic_algorithms(wanted)
-            rows.append(_tried(name, params, 200, members, True, seconds))
-            rows[-1]["deterministic"] = wanted
-    torch.use_deterministic_algorithms(False)
-    return rows
+            with deterministically(wanted):
+                row = _tried(name, cases[name], 200, members, True, seconds)
+            yield {**row, "deterministic": wanted}
 
 
-def cpu(members: int, seconds: float, only: Sequence[str] = ()) -> list[Row]:
+def cpu(members: int, seconds: float, only: Sequence[str] = ()) -> Iterator[Row]:
     """N = 50 on the CPU: the population beside the plain loop over as many members."""
     row = measured("transformer", {}, 50, members, compiled=False, seconds=seconds)
-    row["plain_steps_per_second"] = plain(50, seconds=seconds)
-    return [row]
+    yield {**row, "plain_steps_per_second": plain(50, seconds=seconds)}
 
 
 def _kept(data: dict[str, Any], part: str, only: Sequence[str]) -> list[Row]:
@@ -259,17 +254,19 @@ def main() -> None:
     arguments = parser.parse_args()
     data = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     for part in arguments.parts:
+        rows = _kept(data, part, arguments.only)
         data[part] = {
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
             "torch": torch.__version__,
             "separatrix": __version__,
             "threads": torch.get_num_threads(),
             "command": f"python -m benchmarks.populations {part} --members {arguments.members}",
-            "rows": _kept(data, part, arguments.only)
-            + PARTS[part](arguments.members, arguments.seconds, arguments.only),
+            "rows": rows,
         }
-        with written_whole(arguments.out) as file:
-            json.dump(data, file, indent=1)
+        for row in PARTS[part](arguments.members, arguments.seconds, arguments.only):
+            rows.append(row)
+            with written_whole(arguments.out) as file:
+                json.dump(data, file, indent=1)
     if arguments.floors:
         for part in ("transformer", "models"):
             for row in data.get(part, {}).get("rows", []):

@@ -19,6 +19,7 @@ from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.selective_scan import one_step, selective_scan, step_sizes
+from separatrix.models.kernels.short_convolution import short_convolution
 from separatrix.models.laws import Law, Numbers, constant, fixed, uniform
 from separatrix.models.members import Linear, RMSNorm, linear, taken
 from separatrix.models.population import State
@@ -62,21 +63,10 @@ class SelectiveMixer(Mixer):
         else:
             u = linear(x, self.inward.weight[..., : self.inner])
             gate = linear(taken(x, at), self.inward.weight[..., self.inner :])
-        u = self._convolved(u)
+        u = short_convolution(u, self.window, self.shift, backend=self.backend)
         raw, write, read = self._selected(u)
         parts = (raw, self._bias, self._rate(), write, read, self.skip)
         return self._gated(taken(selective_scan(u, *parts, backend=self.backend), at), gate)
-
-    def _convolved(
-        self, u: Float[Tensor, "member batch pos inner"]
-    ) -> Float[Tensor, "member batch pos inner"]:
-        """SiLU of a sum of shifted copies: each channel sees itself and its last few values."""
-        length = u.shape[2]
-        padded = F.pad(u, (0, 0, self.conv - 1, 0))
-        total = self.shift.view(self.members, 1, 1, self.inner)
-        for place, weight in enumerate(self.window.unbind(1)):
-            total = total + padded[:, :, place : place + length] * weight.view(self.members, 1, 1, self.inner)
-        return F.silu(total).to(u.dtype)
 
     def _selected(self, u: Float[Tensor, "member *lead inner"]) -> tuple[Tensor, Tensor, Tensor]:
         """Steps before their bias and softplus, and what is written to and read from the state."""

@@ -24,7 +24,7 @@ from separatrix.training.course import Course, Outcome, Placing, population_of
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Member, Training
 
-__all__ = ["Observer", "Trained", "placing_for", "run_job", "train"]
+__all__ = ["Observer", "Trained", "deterministically", "placing_for", "run_job", "train"]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64
@@ -132,7 +132,7 @@ def run_job(
     job.population(1, own_code=own_code)  # what does not fit is refused before anything is written
     source = provenance(placing.device, precision=job.training.precision, deterministic=deterministic)
     watched = observer or Observer()
-    with _deterministic(deterministic):
+    with deterministically(deterministic):
         if store is None:
             work = _Work(job, placing, None, None, watched, source, checkpoint_seconds)
             return work.done({})
@@ -176,7 +176,7 @@ def chosen_device(name: str) -> torch.device:
 
 
 @contextmanager
-def _deterministic(wanted: bool) -> Iterator[None]:
+def deterministically(wanted: bool) -> Iterator[None]:
     """In the block every operation gives the same bytes in every run, or refuses."""
     if not wanted:
         yield

@@ -79,10 +79,10 @@ def blocks_for(state: int) -> Blocks:
     state_lanes = min(max(4, padded // 4), _LANES)
     lane_states = max(1, padded // state_lanes)
     return Blocks(
-        steps=2,
+        steps=3,
         state_lanes=state_lanes,
         lane_channels=min(4, max(1, 16 // lane_states)),
-        registers=200,
+        registers=0,
         early=1,
     )
 
