@@ -55,12 +55,11 @@ def run(name: str, device: str) -> None:
 
 def table_of(name: str, device: str, data: Data) -> str:
     """A benchmark's own table of its figures."""
+    if name == "selective_scan" and device == "cpu":
+        return selective_scan.cpu_table(data["cpu"])
     if name == "selective_scan":
-        return (
-            selective_scan.cpu_table(data["cpu"])
-            if device == "cpu"
-            else selective_scan.gpu_table(data["gpu_rows"])
-        )
+        convolution = selective_scan.gpu_table(data["convolution_rows"], title="GPU, short convolution")
+        return f"{selective_scan.gpu_table(data['gpu_rows'])}\n\n{convolution}"
     if name == "lstm_scan":
         return lstm_scan.page(data["rows"])
     if name == "decayed_attention":

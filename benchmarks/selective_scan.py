@@ -7,12 +7,14 @@ On the CPU the peer is mambapy's parallel scan; all take turns in one process an
 counts, so that ratios mean something on a busy machine. On a CUDA device each way is recorded in a CUDA
 graph, as training runs it, and the median of many replays counts; the peer is torch's `associative_scan`.
 Beside it stand the bytes that the kernels read and write and the share of the memory's speed that this is.
+The short convolution before the scan is timed in the same way, beside its plain form compiled.
 `--sweep` tries a few ways to cut the work and prints them from the fastest to the slowest.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -34,6 +36,7 @@ from separatrix.version import __version__
 
 CPU = {"members": 1, "batch": 16, "length": 256, "channels": 128, "state": 16}
 GPU = {"members": 1, "batch": 64, "length": 200, "channels": 512, "state": 16}
+CONVOLUTION = {"members": 7, "batch": 64, "length": 201, "channels": 512, "conv": 4}
 CPU_BAR = 5.0  # times mambapy's parallel scan
 GPU_BAR = 0.4  # milliseconds
 MEMORY = 4.8e12  # bytes a second of an H200
@@ -192,6 +195,73 @@ def on_gpu() -> list[Row]:
     return rows
 
 
+def convolution_parts(*, low: bool) -> list[Tensor]:
+    """What the short convolution of a population takes."""
+    members, batch, length, channels, conv = CONVOLUTION.values()
+    generator = torch.Generator(device="cuda").manual_seed(1)
+    sizes = ((members, batch, length, channels), (members, conv, channels), (members, channels))
+    parts = [torch.randn(*size, generator=generator, device="cuda") for size in sizes]
+    parts[0] = parts[0].bfloat16() if low else parts[0]
+    return [part.requires_grad_() for part in parts]
+
+
+def convolution_on_gpu() -> list[Row]:
+    """The short convolution in both ways. What moves is u and y, then u and the gradients of both."""
+    from separatrix.models.kernels import short_convolution
+    from separatrix.models.kernels.triton_short_convolution import convolved
+
+    rows: list[Row] = []
+    compiled = torch.compile(short_convolution.parallel, fullgraph=True)
+    for low in (False, True):
+        parts = convolution_parts(low=low)
+        weights, inputs = torch.ones_like(parts[0]), [part.detach() for part in parts]
+        for name, way in (("ours, Triton", convolved), ("plain, compiled", compiled)):
+            forward = replayed(lambda way=way, inputs=inputs: way(*inputs))  # type: ignore[misc]
+            both = replayed(lambda way=way, given=(parts, weights): both_ways(way, *given))  # type: ignore[misc]
+            moved = 5 * weights.numel() * weights.element_size()
+            times = {"forward": round(forward, 4), "both": round(both, 4)}
+            share = round(moved / MEMORY / (both / 1000), 3)
+            rows.append(
+                {
+                    "way": name,
+                    "numbers": "bf16" if low else "float32",
+                    **times,
+                    "bytes": moved,
+                    "share": share,
+                }
+            )
+            print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def convolution_sweep() -> list[Row]:
+    """Cuts of the short convolution in bf16, from the fastest to the slowest."""
+    from separatrix.models.kernels import triton_short_convolution as kernels
+
+    u, weights, bias = (part.detach() for part in convolution_parts(low=True))
+    u = u.flatten(0, 1)
+    rows: list[Row] = []
+    for span, (steps, lane_channels, registers), warps in itertools.product(
+        (51, 101, 201), ((4, 4, 0), (4, 2, 0), (8, 4, 0), (8, 4, 168), (8, 2, 96), (2, 4, 0)), (1, 4)
+    ):
+        cut = kernels.Cut(
+            span=span, steps=steps, lane_channels=lane_channels, warps=warps, registers=registers
+        )
+        listed = list(astuple(cut))
+
+        def forth(listed: list[int] = listed) -> object:
+            return kernels._convolve(u, weights, bias, listed)
+
+        def back(listed: list[int] = listed) -> object:
+            return kernels._gradients(u, u, weights, bias, listed)
+
+        forward, backward = replayed(forth, repeats=20), replayed(back, repeats=20)
+        times = {"forward": forward, "backward": backward, "both": forward + backward}
+        rows.append({**asdict(cut), **{name: round(time, 4) for name, time in times.items()}})
+        print(rows[-1], file=sys.stderr, flush=True)
+    return sorted(rows, key=lambda row: float(row["both"]))
+
+
 def sweep() -> list[Row]:
     """A few sensible cuts in bf16: a forward and a backward time for each, from the fastest to the slowest.
 
@@ -244,14 +314,14 @@ def cpu_table(rows: Sequence[Row]) -> str:
     return table(["CPU, forward + backward", "ms", "times ours"], lines)
 
 
-def gpu_table(rows: Sequence[Row]) -> str:
+def gpu_table(rows: Sequence[Row], *, title: str = "GPU") -> str:
     lines = []
     for row in rows:
         moved = f"{row['bytes'] / 1e6:.0f}" if "bytes" in row else ""
         share = f"{100 * row['share']:.0f} %" if "share" in row else ""
         times = [f"{row[key]:.3f}" if key in row else "failed" for key in ("forward", "both")]
         lines.append((row["way"], row["numbers"], *times, moved, share))
-    head = ["GPU", "numbers", "forward ms", "forward + backward ms", "MB moved", "of 4.8 TB/s"]
+    head = [title, "numbers", "forward ms", "forward + backward ms", "MB moved", "of 4.8 TB/s"]
     return table(head, lines, text=2)
 
 
@@ -269,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     threads = f"{torch.get_num_threads()} threads on {os.cpu_count()} cores"
     made_with = f"separatrix {__version__}, torch {torch.__version__}, {threads}"
-    data: Row = {"made_with": made_with, "cpu_shape": CPU, "gpu_shape": GPU}
+    data: Row = {"made_with": made_with, "cpu_shape": CPU, "gpu_shape": GPU, "convolution_shape": CONVOLUTION}
     met = True
     if asked.device != "cuda" and not asked.sweep:
         data["cpu"] = on_cpu(asked.turns)
@@ -282,6 +352,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.sweep:
             data["sweep"] = sweep()
             print(sweep_table(data["sweep"]))
+            data["convolution_sweep"] = convolution_sweep()
+            print(sweep_table(data["convolution_sweep"]))
         else:
             data["gpu_rows"] = on_gpu()
             print(gpu_table(data["gpu_rows"]))
@@ -289,6 +361,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fast = all(row.get("both", float("inf")) <= GPU_BAR for row in ours)
             print(f"\nbar: {GPU_BAR} ms forward + backward; {'met' if fast else 'MISSED'}")
             met &= fast
+            data["convolution_rows"] = convolution_on_gpu()
+            print("\n" + gpu_table(data["convolution_rows"], title="GPU, short convolution"))
     if asked.json is not None:
         with written_whole(asked.json) as part:
             part.write(json.dumps(data, indent=1) + "\n")

@@ -145,6 +145,7 @@ def gradients_of(model: torch.nn.Module, run: Callable[..., Tensor]) -> list[Ten
     return [each.detach() for each in torch.autograd.grad(loss, list(model.parameters()))]
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own remarks
 @pytest.mark.parametrize("which", [0, 1], ids=["retnet", "linear-transformer"])
 def test_models_compile_to_one_graph(which: int) -> None:
     model = models()[which]
@@ -154,6 +155,7 @@ def test_models_compile_to_one_graph(which: int) -> None:
         assert float((a - b).abs().max()) <= 0.05 * float(b.abs().max()) + 1e-7, name
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own remarks
 @pytest.mark.parametrize(("which", "fused"), list(itertools.product([0, 1], [False, True])))
 def test_a_training_step_is_captured(which: int, fused: bool) -> None:
     model, inputs = models()[which], tokens()

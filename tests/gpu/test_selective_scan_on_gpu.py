@@ -125,6 +125,7 @@ def test_float64_takes_the_parallel_form() -> None:
     agree(home(results(parallel, on_gpu(parts))), home(results(reference, parts)), 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own remarks
 def test_inside_a_compiled_function() -> None:
     def squared(*given: Tensor) -> Tensor:
         return selective_scan(given[0] * 2, *given[1:]).float().square()
