@@ -84,14 +84,14 @@ FITS: list[tuple[Callable[[], object], str]] = [
         lambda: on(Transformer, AVERAGING),
         (
             "This task asks for answers that depend on what stands behind them, and transformer reads from "
-            "left to right; take a transformer with causal=False, third-order or graph-transformer."
+            "left to right; take a transformer with causal=False (--no-causal) or third-order."
         ),
     ),
     (
         lambda: on(Llama, MATCHING),
         (
             "This task asks for answers that depend on what stands behind them, and llama reads from left "
-            "to right; take a transformer with causal=False, third-order or graph-transformer."
+            "to right; take a transformer with causal=False (--no-causal) or third-order."
         ),
     ),
     (

@@ -8,16 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from separatrix.errors import InvalidInput
 from separatrix.models.transformer import Transformer
 from separatrix.store import Store
 from separatrix.tasks import task
-from separatrix.training import Halving, Job, Member, Observer, Training, run_job
+from separatrix.training import Halving, Job, Member, Observer, Training, load_run, run_job
 from separatrix.training.course import Course
 from separatrix.training.jobs import job_for
 
@@ -192,3 +194,39 @@ def test_without_a_good_checkpoint_it_begins_anew_and_says_so(tmp_path: Path) ->
     run_job(job, store=Store(tmp_path / "broken"), device="cpu", observer=watching)
     assert "begins anew" in watching.notes[0]
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_ctrl_c_saves_between_two_steps_and_goes_on_exactly(tmp_path: Path) -> None:
+    """In the middle of a stretch between looks, long before a checkpoint is due."""
+    job = small_job(steps=60)
+    job = replace(job, training=replace(job.training, eval_every=30))
+    run_job(job, store=Store(tmp_path / "whole"), device="cpu", seats=3)
+
+    class Interrupting(Observer):
+        def steps(self, course: Course, count: int) -> None:
+            if course.taken == 30:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_job(job, store=Store(tmp_path / "cut"), device="cpu", seats=3, observer=Interrupting())
+    (kept,) = Store(tmp_path / "cut").folder_of(job.key).glob("*.safetensors")
+    assert kept.stem == "step-000000000040"
+    run_job(job, store=Store(tmp_path / "cut"), device="cpu", seats=3)
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+    assert facts(tmp_path / "cut") == facts(tmp_path / "whole")
+
+
+def test_a_run_is_loaded_back_from_the_store_alone(tmp_path: Path) -> None:
+    job = small_job(steps=8, members=1)
+    (trained,) = run_job(job, store=Store(tmp_path), device="cpu")
+    assert trained.run is not None
+    loaded = load_run(Store(tmp_path), trained.run.short)
+    assert (loaded.member, loaded.correct, loaded.curve) == (trained.member, trained.correct, trained.curve)
+    inputs = job.built_task.sample(5, seed=3).inputs
+    assert torch.equal(
+        loaded.population.member(0).forward(inputs), trained.population.member(0).forward(inputs)
+    )
+    config = job.config_of(Member(lr=1.0, seed=77))
+    run = Store(tmp_path).begin(config)
+    with pytest.raises(InvalidInput, match="is running; train it to its end first"):
+        load_run(Store(tmp_path), run.key)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import os
 import re
+import sys
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
@@ -247,6 +249,8 @@ def named_model(name: str | None) -> type[Population] | None:
         return None
     from separatrix.models.specs import kind_of
 
+    if ":" in name and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` would find a module of the user's own
     return kind_of(name, own_code=True)
 
 

@@ -18,7 +18,7 @@ from separatrix.evidence.specs import as_text
 from separatrix.models import MODELS
 from separatrix.models.plain import PLAIN_NAME, plain_model
 from separatrix.models.population import ModelConfig, Population, Signature
-from separatrix.options import made
+from separatrix.options import made, require
 from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 
 __all__ = ["ModelSpec", "build", "config_of", "is_own", "kind_of", "model_spec_of", "require_model_name"]
@@ -93,6 +93,11 @@ def kind_and_config(model: str | ModelConfig) -> tuple[type[Population], ModelCo
     if isinstance(model, str):
         kind = kind_of(model, own_code=True)
         return kind, kind.Config()
+    require(
+        isinstance(model, ModelConfig),
+        "A model is a name, such as mamba or my_nets:net, or a config, such as separatrix.model('mamba', "
+        f"layers=2); got a {type(model).__name__}.",
+    )
     return model.kind, model
 
 

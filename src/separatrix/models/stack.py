@@ -193,7 +193,7 @@ class Frame(Population):
         if self.signature.ahead and self.is_causal:
             raise InvalidInput(
                 f"This task asks for answers that depend on what stands behind them, and {self.name} reads "
-                "from left to right; take a transformer with causal=False, third-order or graph-transformer."
+                "from left to right; take a transformer with causal=False (--no-causal) or third-order."
             )
         if self.config.tied:
             inputs, targets = self.signature.inputs, self.signature.targets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.recipes import Curriculum, Halving, Member, Training
-from separatrix.training.running import Observer, Trained, run_job, train
+from separatrix.training.running import Observer, Trained, load_run, run_job, train
 
 __all__ = [
     "Curriculum",
@@ -15,6 +15,7 @@ __all__ = [
     "Plan",
     "Trained",
     "Training",
+    "load_run",
     "run_job",
     "train",
 ]

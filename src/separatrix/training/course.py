@@ -126,26 +126,33 @@ class Course:
         """Which rows have somebody in them."""
         return tuple(seat.member is not None for seat in self.seats)
 
-    def advance(self, tick: Callable[[int], None] | None = None) -> None:
+    def advance(
+        self, tick: Callable[[int], None] | None = None, *, halt: Callable[[], bool] | None = None
+    ) -> None:
         """Take steps until somebody is due, look at them, and see who leaves and who comes.
 
-        `tick` is called now and then with the steps taken since the last call.
+        `tick` is called now and then with the steps taken since the last call. When `halt` says so the steps
+        end early, before anybody is due: going on from there is the same as having gone on at once.
         """
         self._choose_stage()
         steps = min(self._due(seat.step) - seat.step for seat in self.seats if seat.member is not None)
+        taken = 0
         for count in _portions(steps, self.placing.device):
             self.engine.run(count)
+            taken += count
             if tick is not None:
                 self._wait()
                 tick(count)
-        self.taken += steps
+            if halt is not None and halt():
+                break
+        self.taken += taken
         due = []
         for row, seat in enumerate(self.seats):
             if seat.member is not None:
-                last, seat.step = seat.step, seat.step + steps
+                last, seat.step = seat.step, seat.step + taken
                 if self._due(last) == seat.step:
                     due.append(row)
-        self.outcomes = self._look(due)
+        self.outcomes = self._look(due) if due else []
         self._fill()
 
     def _wait(self) -> None:

@@ -117,6 +117,10 @@ def job_for(
     task: Task, model: str | ModelConfig, *, members: Sequence[Member], training: Training | None = None
 ) -> Job:
     """The job of training these members of a model, given by name or by config, on a task."""
+    require(
+        isinstance(task, Task),
+        f"A task is made by separatrix.task('dyck', n=20), for one; got a {type(task).__name__}.",
+    )
     kind, config = kind_and_config(model)
     return Job(
         task=spec_of(task),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from separatrix.options import check_types, option, require
-from separatrix.records import JsonObject, Reader, Record
+from separatrix.records import JsonObject, Reader, Record, require_kind
 
 __all__ = ["Curriculum", "Halving", "Member", "Training"]
 
@@ -182,6 +182,8 @@ class Training(Record):
             0 <= self.clip < math.inf, f"A gradient's longest length is at least 0; got clip={self.clip}."
         )
         require(0 < self.solved <= 1, f"An accuracy lies above 0 and up to 1; got solved={self.solved}.")
+        require_kind("Training", "curriculum", self.curriculum, Curriculum, or_none=True)
+        require_kind("Training", "halving", self.halving, Halving, or_none=True)
         require(
             self.curriculum is None or self.halving is None,
             "Members under a curriculum go in step, and halving lets others start later; choose one of them.",

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Final
 
 import torch
 
 from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.evidence import TaskSpec
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.population import ModelConfig, Population
+from separatrix.models.specs import ModelSpec
 from separatrix.options import require
+from separatrix.records import Reader, freeze, thaw
 from separatrix.store import Interval, Point, Result, Run, Store, key_of, wilson
 from separatrix.store.checkpoints import Checkpoints
 from separatrix.store.provenance import provenance
@@ -24,7 +30,7 @@ from separatrix.training.course import Course, Outcome, Placing, population_of
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Member, Training
 
-__all__ = ["Observer", "Trained", "deterministically", "placing_for", "run_job", "train"]
+__all__ = ["Observer", "Trained", "deterministically", "load_run", "placing_for", "run_job", "train"]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64
@@ -43,9 +49,9 @@ class Trained:
     label_accuracy: float
     """Of single labels, where an example has several."""
     seconds: float
-    curve: tuple[Point, ...]
-    population: Population
-    run: Run | None
+    curve: tuple[Point, ...] = field(repr=False)
+    population: Population = field(repr=False)
+    run: Run | None = field(repr=False)
     """Its row in the store, if there is a store."""
 
     @property
@@ -194,6 +200,29 @@ def deterministically(wanted: bool) -> Iterator[None]:
         memory.fill_uninitialized_memory = before[1]
 
 
+@contextmanager
+def _interruptible() -> Iterator[Event]:
+    """In the block the first Ctrl-C only sets the event, so that no step is torn; a second one interrupts.
+
+    Only where Ctrl-C would do as usual, and only in the main thread, which alone may say what signals do.
+    """
+    event = Event()
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield event
+        return
+
+    def first(*_: object) -> None:
+        event.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class _Work:
     """One job from its beginning, or from its last checkpoint, to its end."""
 
@@ -229,10 +258,15 @@ class _Work:
         if self.store is not None:
             configs = [self.job.config_of(self.job.members[number]) for number in rest]
             self.store.begin_all(configs, population=self.job.key, provenance=self.source)
+        with _interruptible() as interrupted:
+            return self._followed(course, interrupted)
+
+    def _followed(self, course: Course, interrupted: Event) -> dict[int, Trained]:
+        """See a course to its end, or to where somebody interrupts it."""
         found: dict[int, Trained] = {}
         last = saved = time.monotonic()
         while not course.done:
-            course.advance(lambda count: self.observer.steps(course, count))
+            course.advance(lambda count: self.observer.steps(course, count), halt=interrupted.is_set)
             now = time.monotonic()
             self.seconds, last = self.seconds + now - last, now
             self.observer.looked(course)
@@ -242,6 +276,10 @@ class _Work:
             if self.checkpoints is not None and not course.done and now - saved >= self.checkpoint_seconds:
                 self._save(course)
                 saved = time.monotonic()
+            if interrupted.is_set():
+                if self.checkpoints is not None and not course.done:
+                    self._save(course)
+                raise KeyboardInterrupt
         return found
 
     def _resumed(self, rest: tuple[int, ...]) -> Course | None:
@@ -333,3 +371,22 @@ def _remembered(job: Job, store: Store, member: Member, run: Run, *, own_code: b
         population=population_of(job, store.weights(run.key).tensors, own_code=own_code),
         run=run,
     )
+
+
+def load_run(store: Store, key: str, *, own_code: bool = False) -> Trained:
+    """A finished member from a store, by its key or the beginning of it, ready to be asked.
+
+    `own_code` allows to run the code that a model such as `module:factory` names.
+    """
+    run = store.run(key)
+    read = Reader(thaw(freeze(run.config)), what=f"the config of run {run.short}")
+    member = read.record("member", Member)
+    job = Job(
+        task=read.record("task", TaskSpec),
+        model=read.record("model", ModelSpec),
+        training=read.record("training", Training),
+        members=(member,),
+    )
+    if run.status not in FINISHED:
+        raise InvalidInput(f"The run {run.short} is {run.status}; train it to its end first.")
+    return _remembered(job, store, member, run, own_code=own_code)

@@ -8,6 +8,7 @@ a CUDA device, in any type but float64, and `parallel` otherwise.
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import Final, Literal, TypeAlias
 
 import torch
@@ -33,6 +34,8 @@ def chosen(backend: Backend, x: Tensor, *, offers: tuple[Backend, ...]) -> Backe
         raise InvalidInput(
             f"backend={backend} needs the package {_PACKAGES[backend]}; install it, or leave it out."
         )
+    if backend == "triton" and not x.is_cuda and not _INTERPRETED:
+        raise InvalidInput(f"backend=triton computes on a CUDA device; these numbers are on {x.device}.")
     return backend
 
 
@@ -40,14 +43,20 @@ def use_backend(model: nn.Module, backend: Backend) -> None:
     """Have every mixer of a model that offers several ways compute in this one."""
     if backend not in BACKENDS:
         raise unknown_name("backend", backend, BACKENDS)
-    for module in model.modules():
-        if "backend" in vars(module):
-            vars(module)["backend"] = backend
+    offering = [module for module in model.modules() if "backend" in vars(module)]
+    if not offering and backend != "auto":
+        raise InvalidInput(
+            f"This model's mixers are computed in one way only; got backend={backend}. Leave it out."
+        )
+    for module in offering:
+        vars(module)["backend"] = backend
 
 
 _PACKAGES: Final = {"triton": "triton", "fla": "flash-linear-attention"}
 
 
+_INTERPRETED: Final = os.environ.get("TRITON_INTERPRET") == "1"
+"""Triton's own way to run kernels on a CPU, slowly, for tests."""
 # Looked up once and not on demand: a compiler that traces the choice cannot trace the search for a package.
 _FOUND: Final = frozenset(package for package in _PACKAGES if importlib.util.find_spec(package) is not None)
 
