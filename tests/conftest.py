@@ -44,6 +44,13 @@ class SkipLedger:
             )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Compiling every model of the zoo takes seconds each; the rest of their conformance is quick."""
+    for item in items:
+        if item.name == "test_it_compiles_to_one_graph":
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipLedger())

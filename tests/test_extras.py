@@ -38,5 +38,5 @@ def test_torch_is_the_pinned_one() -> None:
     assert version("torch").split("+")[0] == pinned.group(1)
 
 
-def test_the_four_extras_exist() -> None:
-    assert sorted(EXTRAS) == ["cluster", "dev", "hf", "onnx"]
+def test_the_extras_exist() -> None:
+    assert sorted(EXTRAS) == ["bench", "cluster", "dev", "hf", "onnx"]

@@ -168,6 +168,10 @@ def test_no_two_tasks_share_a_site_number() -> None:
     assert len(seen) == len(TASKS.names()) * len(sites)
 
 
+START = "A start on the device is one int64 number without an axis, or one for each example."
+SEEDS = "Seeds on the device are int64, one for each example of the batch."
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -179,8 +183,10 @@ def test_no_two_tasks_share_a_site_number() -> None:
         ({"seed": True}, "A seed is a whole number from 0 to 2^64 − 1; got True."),
         ({"batch": 2.5}, "A batch holds at least one example; got batch=2.5."),
         ({"start": "1"}, "Examples are numbered from 0 to 2^62 − 1; got start='1'."),
-        ({"start": torch.tensor([1, 2])}, "A start on the device is one int64 number, without an axis."),
-        ({"start": torch.tensor(1.0)}, "A start on the device is one int64 number, without an axis."),
+        ({"start": torch.tensor([1, 2])}, START),
+        ({"start": torch.tensor(1.0)}, START),
+        ({"seed": torch.tensor([1, 2])}, SEEDS),
+        ({"seed": torch.tensor([1.0])}, SEEDS),
         ({"device": "nope"}, "A device is named like cpu, cuda or cuda:1; got 'nope'."),
     ],
 )
