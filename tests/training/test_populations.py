@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,10 +13,12 @@ from torch import Tensor
 from separatrix.errors import InvalidInput
 from separatrix.models.population import signature_of
 from separatrix.models.transformer import Transformer
+from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.tasks.interface import Batch, Tokens
-from separatrix.training import Curriculum, Halving, Member, Trained, Training, train
+from separatrix.training import Curriculum, Halving, Member, Trained, Training, run_job, train
 from separatrix.training.evaluation import evaluate
+from separatrix.training.jobs import job_for
 from separatrix.training.labelled import judged, questions
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import pack
@@ -281,3 +284,14 @@ def test_settings_that_make_no_sense_are_refused() -> None:
             training=QUICK,
             device="cuda:0" if not torch.cuda.is_available() else "x",
         )
+
+
+def test_a_loss_of_nought_is_the_best_and_can_be_saved(tmp_path: Path) -> None:
+    """Nothing can be learnt with one symbol, so that the loss is exactly 0 and halving compares it."""
+    trivial = task("index-lookup", n=2, alphabet=1)
+    training = replace(QUICK, halving=Halving(first=8), steps=24)
+    members = [Member(lr=1e-3, seed=seed) for seed in range(2)]
+    job = job_for(trivial, MODEL, members=members, training=training)
+    found = run_job(job, store=Store(tmp_path), device="cpu", checkpoint_seconds=0)
+    assert [one.curve[-1].loss for one in found] == [0.0, 0.0]
+    assert [one.status for one in found] == ["done", "done"]

@@ -179,6 +179,8 @@ class Store:
         n: int | None = None,
     ) -> tuple[Run, ...]:
         """The runs of which all this is true, in the order in which they were first begun."""
+        if n is not None and not 0 <= n < 1 << 63:
+            return ()  # more than a row can hold
         wanted = {"task": task, "model": model, "status": status, "n": n}
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(f"{name} = :{name}" for name in given) or "TRUE"

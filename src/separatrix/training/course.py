@@ -228,7 +228,7 @@ class Course:
             return []
         rungs = halving.rungs(self.training.steps)
         scores = {
-            row: (counted.accuracy, -(self.seats[row].points[-1].loss or math.inf))
+            row: (counted.accuracy, -_or_infinity(self.seats[row].points[-1].loss))
             for row, counted in looked.items()
             if self.seats[row].step in rungs
         }
@@ -312,7 +312,10 @@ class Course:
         meta: JsonObject = {
             "taken": self.taken,
             "waiting": list(self.waiting),
-            "rungs": [[step, [list(score) for score in scores]] for step, scores in self.rungs.items()],
+            "rungs": [
+                [step, [[right, loss if math.isfinite(loss) else None] for right, loss in scores]]
+                for step, scores in self.rungs.items()
+            ],
             "seats": [
                 {
                     "member": seat.member,
@@ -336,7 +339,10 @@ class Course:
         self.waiting = deque(int(number) for number in read.items("waiting"))  # type: ignore[call-overload]
         rungs: Any = read.items("rungs")
         self.rungs = {
-            int(step): [(float(accuracy), float(loss)) for accuracy, loss in scores] for step, scores in rungs
+            int(step): [
+                (float(accuracy), -math.inf if loss is None else float(loss)) for accuracy, loss in scores
+            ]
+            for step, scores in rungs
         }
         seats = []
         for item in read.items("seats"):
@@ -364,6 +370,11 @@ def _portions(steps: int, device: torch.device) -> Iterator[int]:
         yield min(portion, steps - done)
 
 
+def _or_infinity(loss: float | None) -> float:
+    """A loss that is no number is worse than any."""
+    return math.inf if loss is None else loss
+
+
 def _prefixed(counters: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"meter_{name}": counter for name, counter in counters.items()}
 
@@ -376,6 +387,7 @@ def _plain(point: Point) -> JsonObject:
 
 def population_of(job: Job, tensors: Mapping[str, Tensor], *, own_code: bool) -> Population:
     """A population of one with the weights of a finished member."""
-    single = job.population(1, own_code=own_code).to(next(iter(tensors.values())).dtype)
+    kind = next(value.dtype for value in tensors.values() if value.is_floating_point())
+    single = job.population(1, own_code=own_code).to(kind)
     single.load_state_dict({name: value.unsqueeze(0) for name, value in tensors.items()})
     return single

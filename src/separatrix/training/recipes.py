@@ -85,7 +85,10 @@ class Curriculum(Record):
     def __post_init__(self) -> None:
         check_types(self, name="A curriculum")
         require(self.start >= 1, f"A curriculum starts at n of at least 1; got start={self.start}.")
-        require(self.stages >= 1, f"A curriculum has at least one stage; got stages={self.stages}.")
+        require(
+            1 <= self.stages <= 10_000,
+            f"A curriculum has between 1 and 10,000 stages; got stages={self.stages}.",
+        )
         require(
             self.steps >= self.stages,
             f"A curriculum gives each of its {self.stages} stages a step; got steps={self.steps}.",

@@ -176,6 +176,8 @@ def chosen_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InvalidInput(f"A device is auto, cpu, cuda or cuda:1; got '{name}'.") from None
+    if device.type not in {"cpu", "cuda"}:
+        raise InvalidInput(f"Training runs on a device that is auto, cpu, cuda or cuda:1; got '{name}'.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InvalidInput(f"There is no CUDA device here; got device={name}. Leave it out to use the CPU.")
     return device
@@ -270,7 +272,9 @@ class _Work:
             now = time.monotonic()
             self.seconds, last = self.seconds + now - last, now
             self.observer.looked(course)
-            for outcome in course.outcomes:
+            # One that has solved the task comes last: where training stops with the first, all the others
+            # are written down before the store knows that it is over.
+            for outcome in sorted(course.outcomes, key=lambda one: one.solved_at is not None):
                 found[outcome.member] = self._kept(outcome)
                 self.observer.left(self.job, outcome)
             if self.checkpoints is not None and not course.done and now - saved >= self.checkpoint_seconds:
