@@ -431,6 +431,7 @@ def test_no_option_of_the_command_hides_one_of_a_task() -> None:
         assert not own & {field.name for field in dataclasses.fields(kind)}, name
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_table_that_goes_away(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "separatrix", *tiny("--lr", "1e-3", "1e-2")]

@@ -108,6 +108,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_a_whole_store(tmp_path: Path) -> None:
     """SIGKILL at any moment, from the making of the store on."""
     ran = subprocess.run(

@@ -59,6 +59,7 @@ def ran(
     return code, [json.loads(line) for line in out.splitlines()], err
 
 
+@pytest.mark.slow
 def test_little_more_than_torch_is_needed(tmp_path: Path) -> None:
     path = written(tmp_path, small_job())
     command = [sys.executable, "-c", RESTRICTED, str(path), "--device", "cpu", "--store", str(tmp_path / "s")]
