@@ -8,6 +8,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from separatrix.store import Store, key_of
 from tests.store.examples import CURVE, config
 
