@@ -24,7 +24,8 @@ ROOFLINE = f"""
 The floor of a step is the larger of two times: its matrix products at {PEAK_FLOPS / 1e12:.0f} TFLOP/s in
 bfloat16, and the bytes it cannot avoid (weights, both averages of Adam and gradients once each way in
 float32; the stream between blocks once each way, forward and back, in bfloat16) at
-{PEAK_BYTES / 1e12:.1f} TB/s. Both rates are what one H200 gave to large products and copies. Small models are
+{PEAK_BYTES / 1e12:.1f} TB/s. Both rates are taken as given for an H200 and were not measured in these runs.
+Small models are
 far from it because a step is a few hundred small kernels one after another; scans and transforms are not in
 the count of products."""
 
@@ -38,7 +39,7 @@ def written(data: dict[str, Any]) -> str:
             parts.append(section(about["rows"]))
             parts.append(
                 f"{about['device']}, torch {about['torch']}, {about['threads']} threads: "
-                f"`{about['command']}`."
+                f"`{about['command']}`.{about.get('remark', '')}"
             )
     floors = [row for name in ("transformer", "models") for row in data.get(name, {}).get("rows", [])]
     if floors:
