@@ -19,7 +19,7 @@ from separatrix.tasks.interface import Batch, Tokens
 from separatrix.training import Curriculum, Halving, Member, Trained, Training, run_job, train
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import job_for
-from separatrix.training.labelled import judged, questions
+from separatrix.training.labelled import Questions, judged, questions
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import pack
 from separatrix.training.recipes import Precision
@@ -184,20 +184,21 @@ def test_losses_are_those_of_every_label(asked: object) -> None:
 
 
 def test_evaluation_is_on_full_length_and_the_same_in_any_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    population = Transformer(MODEL, signature_of(LOOKUP), members=2).initialise([0, 1])
+    varied = task("index-lookup", n=20, alphabet=8)  # sampled at 10 to 20 symbols
+    population = Transformer(MODEL, signature_of(varied), members=2).initialise([0, 1])
     lengths: list[int] = []
-    sample = type(LOOKUP).draw
+    sample = type(varied).draw
 
     def watched(self: object, draws: object) -> Batch:
         batch: Batch = sample(self, draws)  # type: ignore[arg-type]
         lengths.extend(batch.lengths.tolist())
         return batch
 
-    monkeypatch.setattr(type(LOOKUP), "draw", watched)
-    whole = evaluate(population, LOOKUP, examples=50, precision="float32")
-    assert set(lengths) == {LOOKUP.length}
-    monkeypatch.setattr("separatrix.training.evaluation._POSITIONS", 2 * 9 * 7)
-    assert evaluate(population, LOOKUP, examples=50, precision="float32") == whole
+    monkeypatch.setattr(type(varied), "draw", watched)
+    whole = evaluate(population, varied, examples=50, precision="float32")
+    assert set(lengths) == {varied.length}
+    monkeypatch.setattr("separatrix.training.evaluation._POSITIONS", 2 * 21 * 7)
+    assert evaluate(population, varied, examples=50, precision="float32") == whole
 
 
 def test_a_member_that_has_solved_the_task_stops() -> None:
@@ -234,6 +235,13 @@ def test_a_curriculum_draws_short_inputs_in_the_words_of_the_long() -> None:
     assert isinstance(space, Tokens)
     stages = sources(long, Curriculum(start=3, steps=30, stages=3), device=torch.device("cpu"))
     assert [(stage.begins, stage.task.n) for stage in stages] == [(0, 3), (10, 6), (20, 9), (30, 12)]
+    nearly = sources(
+        task("index-lookup", n=14, alphabet=4),
+        Curriculum(start=12, steps=2, stages=1),
+        device=torch.device("cpu"),
+    )
+    mapped = nearly[0].draw(torch.tensor([1]), torch.tensor([0]), batch=40).inputs
+    assert int(mapped.max()) == 4 + 14, "padding, which lengths of 10 to 12 need, is that of the long task"
     for stage in stages:
         drawn = stage.draw(torch.tensor([1]), torch.tensor([0]), batch=20)
         own = stage.task.sample(20, seed=1)
@@ -295,3 +303,69 @@ def test_a_loss_of_nought_is_the_best_and_can_be_saved(tmp_path: Path) -> None:
     found = run_job(job, store=Store(tmp_path), device="cpu", checkpoint_seconds=0)
     assert [one.curve[-1].loss for one in found] == [0.0, 0.0]
     assert [one.status for one in found] == ["done", "done"]
+
+
+def test_where_members_are_compared_a_run_belongs_to_its_job(tmp_path: Path) -> None:
+    """Else the store would answer for a member what became of it in other company."""
+    store, easy = Store(tmp_path), task("index-lookup", n=2, alphabet=2)
+    training = Training(
+        steps=40,
+        batch=32,
+        eval_every=20,
+        eval_examples=200,
+        test_examples=50,
+        stop="never",
+        halving=Halving(first=20),
+    )
+    slow, good = Member(lr=1e-9, seed=0), Member(lr=1e-2, seed=3)
+    both = train(easy, MODEL, members=[slow, good], training=training, store=store, device="cpu")
+    assert [one.status for one in both] == ["dropped", "done"], "the one behind is dropped, not the other"
+    (alone,) = train(easy, MODEL, members=[slow], training=training, store=store, device="cpu")
+    assert (alone.status, alone.steps) == ("done", 40)
+    again = train(easy, MODEL, members=[slow, good], training=training, store=store, device="cpu")
+    assert [(one.status, one.steps) for one in again] == [(one.status, one.steps) for one in both]
+
+
+def test_who_never_began_is_not_running(tmp_path: Path) -> None:
+    store, easy = Store(tmp_path), task("index-lookup", n=2, alphabet=2)
+    training = Training(steps=600, batch=32, eval_every=20, eval_examples=100, test_examples=50, stop="first")
+    members = [Member(lr=1e-2, seed=0), Member(lr=1e-9, seed=1), Member(lr=1e-9, seed=2)]
+    for _ in range(2):
+        found = train(easy, MODEL, members=members, training=training, store=store, device="cpu", seats=2)
+        assert len(found) == 2
+        assert sorted(run.status for run in store.runs()) == ["done", "dropped", "stopped"]
+
+
+def test_a_retired_member_does_not_come_back() -> None:
+    population = Transformer(MODEL, signature_of(LOOKUP), members=2).initialise([0, 1])
+    packed = pack(population)
+    state = OptimiserState.fresh(packed)
+    rates = Rates.of([MINE, MINE], steps=9, device=torch.device("cpu"))
+    sound = torch.ones_like(packed.values)
+    torn = sound.clone()
+    torn[0, 3] = math.inf
+    update(packed, state, rates, torch.ones(2), torn, clip=1.0)
+    kept = packed.values[0].clone()
+    update(packed, state, rates, torch.ones(2), sound, clip=1.0)
+    assert state.step.tolist() == [0, 2]
+    assert state.alive.tolist() == [False, True]
+    assert state.retired.tolist() == [True, False]
+    assert torch.equal(packed.values[0], kept)
+
+
+def test_a_points_loss_is_the_mean_since_the_last() -> None:
+    """With weights that do not move the loss of a stretch is that of its examples, and of no others."""
+    still = Member(lr=1e-30, seed=3)
+    (one,) = train(LOOKUP, MODEL, members=[still], training=QUICK, device="cpu")
+    population = Transformer(MODEL, signature_of(LOOKUP), members=1).initialise([3])
+    for place, point in enumerate(one.curve):
+        drawn = LOOKUP.sample(64, seed=3, start=64 * place)
+        found = judged(*_answered(population, drawn), LOOKUP.target_space)
+        assert point.loss is not None
+        assert math.isclose(point.loss, float(found.losses[0]), rel_tol=1e-5)
+
+
+def _answered(population: Transformer, drawn: Batch) -> tuple[Tensor, Questions]:
+    asked = questions(drawn, 1, most=1)
+    with torch.no_grad():
+        return population(asked.inputs, asked.at), asked

@@ -38,7 +38,10 @@ _TEST_EXAMPLES_FROM: Final = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class Placing:
-    """Where and how a job is computed: nothing here changes what is computed, but for rounding."""
+    """Where and how a job is computed: nothing here changes what is computed, but for rounding.
+
+    Only where members are compared do the seats decide who is compared with whom.
+    """
 
     device: torch.device
     seats: int
@@ -83,6 +86,8 @@ class Course:
         self.task = job.built_task
         self.waiting = deque(range(len(job.members)) if members is None else members)
         self.outcomes: list[Outcome] = []
+        self.never_began: list[int] = []
+        """Who waited when another had solved the task for all."""
         self.rungs: dict[int, list[tuple[float, float]]] = {}
         self.taken = 0
         """Steps of the population as a whole."""
@@ -199,6 +204,7 @@ class Course:
         if self.training.stop == "first" and any(solved is not None for _, solved in leaving.values()):
             others = [row for row, sits in enumerate(self.occupied) if sits and row not in leaving]
             leaving |= dict.fromkeys(others, ("dropped", None))
+            self.never_began += self.waiting
             self.waiting.clear()
         return self._left(leaving)
 

@@ -59,13 +59,17 @@ class Job(Record):
         return build(self.model, signature_of(self.built_task), members, own_code=own_code)
 
     def config_of(self, member: Member) -> JsonObject:
-        """The full config of one run, which its key is the hash of."""
-        return {
+        """The full config of one run, which its key is the hash of.
+
+        Where how long a member goes on depends on the others, the whole job belongs to it.
+        """
+        config: JsonObject = {
             "task": self.task.to_fields(),
             "model": self.model.to_fields(),
             "member": member.to_fields(),
             "training": self.training.to_fields(),
         }
+        return {**config, "population": self.key} if self.training.compares else config
 
     @property
     def key(self) -> str:

@@ -21,7 +21,9 @@ class Member(Record):
     """What one member of a population has to itself.
 
     Its result is a function of this, of the task, the model and the training; its neighbours have no part
-    in it. The seed draws its first weights and its examples: members with one seed see the same examples.
+    in it, unless members are compared (halving, or a stop with the first): then they decide how long it
+    goes on, and nothing else. The seed draws its first weights and its examples: members with one seed see
+    the same examples.
     """
 
     SCHEMA = "separatrix.member"

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -247,7 +247,8 @@ class _Work:
         everyone = tuple(range(len(self.job.members)))
         rest = tuple(number for number in everyone if number not in finished)
         if self.job.training.stop == "first" and any(one.solved_at is not None for one in finished.values()):
-            rest = ()  # the others were dropped then, or had not begun
+            self._left_out(rest)  # the solver is written last, so these had not begun
+            rest = ()
         if rest and self.job.training.compares:
             rest = everyone
         self.observer.begins(self.job, seats=min(self.placing.seats, len(rest)), finished=tuple(finished))
@@ -261,7 +262,9 @@ class _Work:
             configs = [self.job.config_of(self.job.members[number]) for number in rest]
             self.store.begin_all(configs, population=self.job.key, provenance=self.source)
         with _interruptible() as interrupted:
-            return self._followed(course, interrupted)
+            found = self._followed(course, interrupted)
+        self._left_out(course.never_began)
+        return found
 
     def _followed(self, course: Course, interrupted: Event) -> dict[int, Trained]:
         """See a course to its end, or to where somebody interrupts it."""
@@ -285,6 +288,13 @@ class _Work:
                     self._save(course)
                 raise KeyboardInterrupt
         return found
+
+    def _left_out(self, members: Iterable[int]) -> None:
+        """Members that never began, because another had solved the task, are not running."""
+        for number in members if self.store is not None else ():
+            assert self.store is not None
+            config = self.job.config_of(self.job.members[number])
+            self.store.finish(key_of(config), Result(status="stopped", steps=0))
 
     def _resumed(self, rest: tuple[int, ...]) -> Course | None:
         """The course where it was last saved; what was wrong with a newer checkpoint is said."""
