@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.ceilings import bytes_per_second, products_per_second
 from benchmarks.cuda_graphs import captured
 from benchmarks.markdown import table
 from separatrix.files import written_whole
@@ -35,7 +36,6 @@ from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.decayed_attention import attention_with_totals, decayed_attention
 from separatrix.version import __version__
 
-BYTES_PER_SECOND, FLOPS_PER_SECOND = 4.8e12, 989e12
 CHUNK = 64
 Row = dict[str, Any]
 
@@ -164,7 +164,7 @@ def measure(case: Case, ways: Sequence[str], turns: int) -> Row:
         "milliseconds": {way: 1000 * median(each) for way, each in times.items()},
     }
     if case.device != "cpu":
-        least = max(case.bytes / BYTES_PER_SECOND, case.flops / FLOPS_PER_SECOND)
+        least = max(case.bytes / bytes_per_second(), case.flops / products_per_second())
         row |= {"bytes": case.bytes, "flops": case.flops, "roofline": least / median(times["triton"])}
     return row
 

@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.ceilings import bytes_per_second
 from benchmarks.markdown import table
 from separatrix.models.dss import StateSpace
 from separatrix.models.kernels.long_convolution import (
@@ -31,7 +32,6 @@ from separatrix.models.kernels.long_convolution import (
 )
 from separatrix.models.members import initialise
 
-BANDWIDTH = 4.8e12  # bytes a second of an H200's memory, as its maker states
 LONGEST_REFERENCE = 400  # on a GPU, where each delay is a launch
 Row = dict[str, Any]
 Run = Callable[[], object]
@@ -130,7 +130,7 @@ def measure(device: str, length: int, turns: int) -> list[Row]:
         each = seconds / repeats
         row: Row = {"length": length, "members": members, "way": name, "ms_a_member": 1e3 * each / members}
         if device == "cuda":
-            row["roofline"] = 5 * found[name][1] / BANDWIDTH / each
+            row["roofline"] = 5 * found[name][1] / bytes_per_second() / each
         rows.append(row)
     return rows
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from benchmarks.ceilings import bytes_per_second, products_per_second
 from benchmarks.markdown import table
 
 __all__ = ["written"]
 
 Row = dict[str, Any]
-PEAK_FLOPS = 788e12
-PEAK_BYTES = 4.3e12
 INTRODUCTION = """# Populations: how fast members train
 
 A member-step is one step of one member: 64 fresh examples of index lookup drawn, answered and
@@ -21,13 +20,12 @@ one at a time, in an eager loop. `python -m benchmarks.populations PART …` mea
 ROOFLINE = f"""
 ## Shares of the roofline
 
-The floor of a step is the larger of two times: its matrix products at {PEAK_FLOPS / 1e12:.0f} TFLOP/s in
-bfloat16, and the bytes it cannot avoid (weights, both averages of Adam and gradients once each way in
-float32; the stream between blocks once each way, forward and back, in bfloat16) at
-{PEAK_BYTES / 1e12:.1f} TB/s. Both rates are taken as given for an H200 and were not measured in these runs.
-Small models are
-far from it because a step is a few hundred small kernels one after another; scans and transforms are not in
-the count of products."""
+The floor of a step is the larger of two times: its matrix products at
+{products_per_second() / 1e12:.0f} TFLOP/s in bfloat16, and the bytes it cannot avoid (weights, both averages
+of Adam and gradients once each way in float32; the stream between blocks once each way, forward and back, in
+bfloat16) at {bytes_per_second() / 1e12:.2f} TB/s. Both rates are measured, by `python -m benchmarks.ceilings`.
+Small models are far from it because a step is a few hundred small kernels one after another; scans and
+transforms are not in the count of products."""
 
 
 def written(data: dict[str, Any]) -> str:
@@ -122,8 +120,8 @@ def _floors(rows: list[Row]) -> str:
     for row in rows:
         if "flops" not in row:
             continue
-        by_products = row["flops"] * row["members"] / PEAK_FLOPS
-        by_bytes = row["bytes"] * row["members"] / PEAK_BYTES
+        by_products = row["flops"] * row["members"] / products_per_second()
+        by_bytes = row["bytes"] * row["members"] / bytes_per_second()
         took = 1 / row["steps_per_second"]
         floor = max(by_products, by_bytes)
         what = "products" if by_products > by_bytes else "bytes"

@@ -29,6 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.ceilings import bytes_per_second
 from benchmarks.markdown import table
 from separatrix.files import written_whole
 from separatrix.models.kernels.selective_scan import parallel, reference, step_sizes
@@ -39,7 +40,6 @@ GPU = {"members": 1, "batch": 64, "length": 200, "channels": 512, "state": 16}
 CONVOLUTION = {"members": 7, "batch": 64, "length": 201, "channels": 512, "conv": 4}
 CPU_BAR = 5.0  # times mambapy's parallel scan
 GPU_BAR = 0.4  # milliseconds
-MEMORY = 4.8e12  # bytes a second of an H200
 Way = Callable[..., Tensor]
 Row = dict[str, Any]
 
@@ -189,7 +189,7 @@ def on_gpu() -> list[Row]:
             cut = blocks_for(GPU["state"])
             parts = parts_of(**GPU, device="cuda", low=low)
             ours["bytes"] = bytes_moved(parts, cut.steps, cut.block)
-            ours["share"] = round(ours["bytes"] / MEMORY / (ours["both"] / 1000), 3)
+            ours["share"] = round(ours["bytes"] / bytes_per_second() / (ours["both"] / 1000), 3)
         peer = timed("torch, associative_scan", torch.compile(associative, fullgraph=True), low=low)
         rows += [ours, timed("ours, parallel", parallel, low=low), peer]
     return rows
@@ -220,7 +220,7 @@ def convolution_on_gpu() -> list[Row]:
             both = replayed(lambda way=way, given=(parts, weights): both_ways(way, *given))  # type: ignore[misc]
             moved = 5 * weights.numel() * weights.element_size()
             times = {"forward": round(forward, 4), "both": round(both, 4)}
-            share = round(moved / MEMORY / (both / 1000), 3)
+            share = round(moved / bytes_per_second() / (both / 1000), 3)
             rows.append(
                 {
                     "way": name,
@@ -321,7 +321,7 @@ def gpu_table(rows: Sequence[Row], *, title: str = "GPU") -> str:
         share = f"{100 * row['share']:.0f} %" if "share" in row else ""
         times = [f"{row[key]:.3f}" if key in row else "failed" for key in ("forward", "both")]
         lines.append((row["way"], row["numbers"], *times, moved, share))
-    head = [title, "numbers", "forward ms", "forward + backward ms", "MB moved", "of 4.8 TB/s"]
+    head = [title, "numbers", "forward ms", "forward + backward ms", "MB moved", "of the roofline"]
     return table(head, lines, text=2)
 
 

@@ -119,7 +119,8 @@ def test_halves_of_wider_rows_are_read_where_they_are(low: bool) -> None:
 def test_sums_far_out_are_safe() -> None:
     parts = on_gpu(parts_of((2, 2, 64, 32, 4), seed=6))
     parts[0] = (parts[0] * 1000).detach().requires_grad_()
-    agree(home(results(convolved, parts)), home(results(reference, exact_of(parts))), 1e-5)
+    # Sums of a few thousand keep an error of about 2e-4 in float32 where they cancel, and slopes bend there.
+    agree(home(results(convolved, parts)), home(results(reference, exact_of(parts))), 2e-4)
 
 
 def test_two_runs_give_the_same_bytes() -> None:

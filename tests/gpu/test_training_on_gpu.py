@@ -76,15 +76,19 @@ def test_a_recorded_step_is_the_step_on_a_cpu() -> None:
         assert torch.allclose(ours, its.cpu(), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("halving", [None, Halving(first=20)])
-def test_an_interrupted_training_ends_with_the_same_bytes(tmp_path: Path, halving: Halving | None) -> None:
+@pytest.mark.parametrize(
+    ("halving", "compiled"), [(None, False), (Halving(first=20), False), (None, True)], ids=str
+)
+def test_an_interrupted_training_ends_with_the_same_bytes(
+    tmp_path: Path, halving: Halving | None, compiled: bool
+) -> None:
     job = job_for(
         LOOKUP,
         model("transformer", width=32),
         members=[MINE, Member(lr=1e-3, seed=1), Member(lr=1e-2, seed=2)],
         training=replace(QUICK, precision="bfloat16", halving=halving),
     )
-    settings = {"compiled": False, "deterministic": True, "seats": 2}
+    settings = {"compiled": compiled, "deterministic": True, "seats": 2}
     run_job(job, store=Store(tmp_path / "whole"), **settings)  # type: ignore[arg-type]
     interrupted(job, tmp_path / "broken", looks=2, **settings)
     run_job(job, store=Store(tmp_path / "broken"), **settings)  # type: ignore[arg-type]
