@@ -6,7 +6,7 @@ Numbers that matter carry their unit and their source, and exact numbers stay ex
 
 from __future__ import annotations
 
-from separatrix.evidence.bounds import EXCHANGED_BITS, Bound, Via
+from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound, Via
 from separatrix.evidence.certificates import Certificate, Claim, Counterexample, Relation, Verdict
 from separatrix.evidence.exact import Interval
 from separatrix.evidence.specs import InputsCovered, TaskSpec
@@ -14,6 +14,7 @@ from separatrix.evidence.transcripts import Comparison, Message, Party, Transcri
 
 __all__ = [
     "EXCHANGED_BITS",
+    "ONE_WAY_BITS",
     "Bound",
     "Certificate",
     "Claim",

@@ -23,14 +23,20 @@ from separatrix.records import (
 )
 from separatrix.theorems import Owed, Status, family, theorem
 
-__all__ = ["EXCHANGED_BITS", "Bound", "Via"]
+__all__ = ["EXCHANGED_BITS", "ONE_WAY_BITS", "Bound", "Via"]
 
 EXCHANGED_BITS = "exchanged bits"
 """The quantity of a bound that a transcript can be compared with.
 
 It counts all bits that two parties send each other on the worst input, in any number of rounds and both
-ways, under the partition that the bound names. What holds for one-way protocols only is another quantity.
+ways, under the partition that the bound names.
 """
+ONE_WAY_BITS = "bits of one message"
+"""The quantity of a bound on protocols in which Alice sends one message and Bob then answers.
+
+Two-way protocols may do with less (INDEX needs only log N bits from Bob), so no other run compares with it.
+"""
+_SPLIT = (EXCHANGED_BITS, ONE_WAY_BITS)
 
 _PLAIN_INTEGERS = 10**15
 
@@ -69,7 +75,7 @@ class Bound(Record):
     known. `family` is None for a bound on communication alone. A conditional bound names its condition; an
     open one claims nothing and has no number. The theorem must claim a bound for this task and family, and
     the status may not outrun it. `partition` is the task's name for the split of the input, given with
-    `EXCHANGED_BITS` only.
+    `EXCHANGED_BITS` and `ONE_WAY_BITS` only.
     """
 
     SCHEMA: ClassVar[str] = "separatrix.bound"
@@ -116,16 +122,16 @@ class Bound(Record):
     def _check_partition(self) -> None:
         if not isinstance(self.partition, str):
             raise InvalidInput("A bound's partition is text, empty where none matters.")
-        if self.quantity != EXCHANGED_BITS:
+        if self.quantity not in _SPLIT:
             if self.partition:
                 raise InvalidInput(
-                    f"A partition matters to exchanged bits, and only a bound on {EXCHANGED_BITS} names one."
+                    f"A partition matters to two parties; only a bound on {' or '.join(_SPLIT)} names one."
                 )
             return
         if self.unit != "bits":
-            raise InvalidInput(f"A bound on {EXCHANGED_BITS} is counted in bits; got {self.unit[:40]!r}.")
+            raise InvalidInput(f"A bound on {self.quantity} is counted in bits; got {self.unit[:40]!r}.")
         if not self.partition.strip():
-            raise InvalidInput(f"A bound on {EXCHANGED_BITS} names its partition, such as 'odd/even'.")
+            raise InvalidInput(f"A bound on {self.quantity} names its partition, such as 'odd/even'.")
         require_text("A bound", partition=self.partition)
 
     def _check_status(self, claims: tuple[Owed, ...]) -> None:

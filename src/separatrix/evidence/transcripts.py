@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.evidence.bounds import EXCHANGED_BITS, Bound
+from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound
 from separatrix.evidence.fitting import claims_that_cover
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, as_text
@@ -179,17 +179,20 @@ class Transcript(Record):
         return sum(message.bits for message in self.messages if message.sender == sender)
 
     def compare(self, bound: Bound) -> Comparison:
-        """Its bits beside a bound on `EXCHANGED_BITS` that speaks of this run.
+        """Its bits beside a bound on `EXCHANGED_BITS` or `ONE_WAY_BITS` that speaks of this run.
 
         That is a bound on the same task with the same parameters and the same partition, on two parties or on
-        a family that contains this one; any other is refused.
+        a family that contains this one; any other is refused. A bound on one message speaks of runs in which
+        Alice alone speaks.
         """
         if not isinstance(bound, Bound):
             raise InvalidInput(f"A transcript is compared with a Bound; got {type(bound).__name__}.")
-        if bound.quantity != EXCHANGED_BITS:
+        if bound.quantity not in {EXCHANGED_BITS, ONE_WAY_BITS}:
             raise InvalidInput(
                 f"A transcript counts {EXCHANGED_BITS}; this bound is on {bound.quantity[:40]}."
             )
+        if bound.quantity == ONE_WAY_BITS and self.bits_from("Bob"):
+            raise InvalidInput("A bound on one message from Alice says nothing of a run in which Bob speaks.")
         if bound.task != self.task:
             raise InvalidInput(f"This transcript is of {self.task}; the bound is on {bound.task}.")
         if bound.family is not None and self.family not in families_within(bound.family):

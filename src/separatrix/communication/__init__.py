@@ -1,0 +1,1 @@
+"""What provably cannot be done: two-party problems, matrices, reductions, bounds, protocols."""
