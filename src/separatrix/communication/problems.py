@@ -33,7 +33,7 @@ __all__ = [
     "problem",
 ]
 
-_NUMBERED: Final = 1 << 62
+_LISTED: Final = 1 << 24
 
 
 @final
@@ -51,13 +51,13 @@ class Strings:
 
     def decode(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch place"]:
         """The strings with these numbers, the first symbol most significant."""
-        require(
-            self.count <= _NUMBERED, f"There are {self.symbols}^{self.length} strings; 2^62 can be numbered."
-        )
         return digits(numbers, [self.symbols] * self.length)
 
     def all(self) -> Int[Tensor, "batch place"]:
         """Every string, in order of number."""
+        require(
+            self.count <= _LISTED, f"There are {self.symbols}^{self.length} strings, and 2^24 can be listed."
+        )
         return self.decode(torch.arange(self.count))
 
     def drawn(self, draws: Draws, name: str) -> Int[Tensor, "batch place"]:
@@ -98,6 +98,15 @@ class Problem(ABC):
         self, x: Int[Tensor, "*batch alice_place"], y: Int[Tensor, "*batch bob_place"]
     ) -> Int[Tensor, "*batch"]:
         """The answer to each pair; leading axes broadcast, so a matrix comes of (a, 1, ·) and (1, b, ·)."""
+
+    @abstractmethod
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """For each pair of different strings of Alice's, one of Bob's with which their answers differ.
+
+        That there always is one is why all of Alice's strings need different messages.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +160,12 @@ class Index(Problem):
         shape = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])  # type: ignore[no-untyped-call]
         return x.expand(*shape, self.n).gather(-1, y.expand(*shape, 1)).squeeze(-1)
 
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """The first place where they differ."""
+        return (first != second).byte().argmax(-1, keepdim=True)
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +181,12 @@ class Equality(_Bits):
         """1 if they are."""
         return (x == y).all(-1).long()
 
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """The first of them."""
+        return first
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +201,12 @@ class Disjointness(_Bits):
     ) -> Int[Tensor, "*batch"]:
         """1 if some place is 1 in both."""
         return ((x == 1) & (y == 1)).any(-1).long()
+
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """The set of the first place where they differ."""
+        return _only((first != second).byte().argmax(-1), self.n)
 
 
 @final
@@ -199,6 +226,12 @@ class GreaterThan(_Bits):
         x = x.expand(differ.shape)
         return (differ.any(-1) & (x.gather(-1, first).squeeze(-1) == 1)).long()
 
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """The lesser of them: it is not greater than itself, and the other is."""
+        return torch.where(self.value(first, second).bool().unsqueeze(-1), second, first)
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +246,17 @@ class InnerProduct(_Bits):
     ) -> Int[Tensor, "*batch"]:
         """The sum of products modulo 2."""
         return (x * y).sum(-1) % 2
+
+    def apart(
+        self, first: Int[Tensor, "batch alice_place"], second: Int[Tensor, "batch alice_place"]
+    ) -> Int[Tensor, "batch bob_place"]:
+        """The set of the first place where they differ."""
+        return _only((first != second).byte().argmax(-1), self.n)
+
+
+def _only(place: Int[Tensor, "batch"], n: int) -> Int[Tensor, "batch n"]:
+    """1 at the place, 0 elsewhere."""
+    return torch.nn.functional.one_hot(place, n)
 
 
 PROBLEMS: Final = {kind.name: kind for kind in (Index, Equality, Disjointness, GreaterThan, InnerProduct)}
