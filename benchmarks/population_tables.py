@@ -23,7 +23,7 @@ ROOFLINE = f"""
 The floor of a step is the larger of two times: its matrix products at
 {products_per_second() / 1e12:.0f} TFLOP/s in bfloat16, and the bytes it cannot avoid (weights, both averages
 of Adam and gradients once each way in float32; the stream between blocks once each way, forward and back, in
-bfloat16) at {bytes_per_second() / 1e12:.2f} TB/s. Both rates are measured, by `python -m benchmarks.ceilings`.
+bfloat16) at {bytes_per_second() / 1e12:.2f} TB/s. Both rates are measured (`python -m benchmarks.ceilings`).
 Small models are far from it because a step is a few hundred small kernels one after another; scans and
 transforms are not in the count of products."""
 

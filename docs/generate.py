@@ -1,7 +1,7 @@
 """The pages that are read from the registries and from measured figures. `make docs` writes them.
 
-The tasks and the results are generated whole; the pages of witnesses, of models that think and of models that
-are trained have their tables filled in.
+The tasks and the results are generated whole; the pages of witnesses, of models that think, of models that
+are trained and of communication have their tables filled in.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.witness_tables import (
 )
 from benchmarks.witness_tasks import task_for
 
+from separatrix.atlas.bounds import collect_bounds
 from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
 from separatrix.atlas.models import MODEL_N, ModelCard, collect_models
 from separatrix.certificates.plots import plot_bits
@@ -113,6 +114,11 @@ def models_page() -> str:
     return _with_tables("models.md", {"zoo": _zoo()})
 
 
+def communication_page() -> str:
+    """The page as it stands, with its table made anew."""
+    return _with_tables("communication.md", {"bounds": _bounds()})
+
+
 def _with_tables(page: str, tables: Mapping[str, str]) -> str:
     text = (_HERE / page).read_text()
     for name, table in tables.items():
@@ -140,6 +146,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "witnesses.md": witnesses_page,
     "thinking.md": thinking_page,
     "models.md": models_page,
+    "communication.md": communication_page,
 }
 FIGURES: Mapping[str, Callable[[Path], None]] = {"witnesses-bits.svg": witnesses_figure}
 
@@ -197,6 +204,18 @@ def _zoo() -> str:
     heads = ("model", "what it is", "source", "causal", "state bits after n tokens", f"at n = {MODEL_N}")
     lines = [f"| {' | '.join(heads)} | parameters |", "|---|---|---|---|---:|---:|---:|"]
     lines += ["| " + " | ".join(_architecture(card)) + " |" for card in collect_models().cards]
+    return "\n".join(lines)
+
+
+def _bounds() -> str:
+    """Every bound with its formula, and what it comes to at one size."""
+    lines = ["| result | task | family | bound | what it comes to | via |", "|---|---|---|---|---|---|"]
+    for card in collect_bounds().cards:
+        who = f"{', '.join(card.families)}{f' ({card.variant})' if card.variant else ''}"
+        for line in card.lines:
+            condition = f", if {line.condition}" if line.condition else ""
+            cells = (card.theorem, card.task, who, f"{line.formula}{condition}", line.needs, line.via)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 

@@ -27,6 +27,8 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
         importlib.import_module(module.name)
     built = separatrix.witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
+    remembering = separatrix.witness_for(built.task, family="rnn")
+    row = built.task.sample(1, seed=0).inputs[0]
     member = separatrix.Member(lr=1e-3, seed=1)
     quick = separatrix.Training(steps=2, batch=4, eval_examples=8, test_examples=8)
     calls: dict[str, Callable[[], object]] = {
@@ -37,17 +39,23 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "Training": lambda: quick,
         "SeparatrixError": lambda: separatrix.SeparatrixError("a sentence"),
         "__version__": lambda: separatrix.__version__,
+        "audit": lambda: separatrix.audit(separatrix.model("mamba"), n=(100,)),
+        "bound": lambda: separatrix.bound(built.task, "rnn"),
+        "bounds_for": lambda: separatrix.bounds_for(built.task, "rnn"),
         "certify": lambda: separatrix.certify(built),
+        "collide": lambda: separatrix.collide(remembering.model, built.task, most=8),
         "frontier": lambda: separatrix.frontier(separatrix.task("match2", n=2, modulus=2)),
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "model": lambda: separatrix.model("mamba", layers=1, width=16),
+        "run_protocol": lambda: separatrix.run_protocol(remembering, built.task, row),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
         "save": lambda: separatrix.save(built, tmp_path / "again"),
         "size_of": lambda: separatrix.size_of("mamba", built.task, precision=16),
         "solve": lambda: separatrix.solve(built.task, "s1 s0 @2"),
         "task": lambda: separatrix.task("index-lookup", n=4),
         "train": lambda: separatrix.train(built.task, "lstm", members=[member], training=quick),
+        "wall": lambda: separatrix.wall("index-lookup", family="rnn", state_bits=64),
         "witness_for": lambda: built,
     }
     assert sorted(calls) == sorted(separatrix.__all__)
@@ -60,6 +68,10 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     assert results["solve"].text == "s0"
     assert isinstance(results["certify"], Certificate)
     assert results["certify"].verdict == "proved"
+    assert results["bound"].at_least == 4
+    assert results["wall"].largest_n == 10
+    assert results["collide"] is None
+    assert results["run_protocol"].agrees
     assert str(results["make_atlas"]).lower().startswith("<!doctype html>")
 
 

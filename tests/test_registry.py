@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 from separatrix.errors import InvalidInput, UnknownName
 from separatrix.registry import Registry
 from separatrix.tasks import TASKS
+from tests.forked import forked
 
 
 def fruits() -> Registry[type]:
@@ -58,12 +58,9 @@ def test_an_entry_is_registered_under_its_own_name() -> None:
             name = "peach"
 
 
-def test_listing_names_imports_no_task() -> None:
+def test_listing_names_imports_no_task(tmp_path: Path) -> None:
     code = "import sys, separatrix.tasks as t; t.TASKS.names(); print('separatrix.tasks.dyck' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "False\n"
-    )
+    assert forked(code, folder=tmp_path).stdout == "False\n"
 
 
 def test_every_name_has_its_module() -> None:

@@ -43,7 +43,7 @@ TABLE = [
     (("R-qSA",), {"witness", "bound"}),
     (("R-M2", "R-M3"), {"witness", "bound"}),
     (("R-M3′",), {"witness"}),
-    (("R-G",), {"witness", "bound"}),
+    (("R-G",), {"witness", "bound", "protocol"}),
     (("W-4.1",), {"witness", "bound"}),
     (("W-4.6",), {"witness", "bound"}),
     (("W-4.7",), {"witness", "bound"}),

@@ -17,8 +17,10 @@ from separatrix.version import __version__
 
 if TYPE_CHECKING:
     from separatrix.atlas import make_atlas
+    from separatrix.audits import audit
     from separatrix.certificates import certify
     from separatrix.certificates.frontier import frontier
+    from separatrix.communication import bound, bounds_for, collide, run_protocol, wall
     from separatrix.errors import SeparatrixError
     from separatrix.models import MODELS, model
     from separatrix.models.sizing import size_of
@@ -37,17 +39,23 @@ __all__ = [
     "Store",
     "Training",
     "__version__",
+    "audit",
+    "bound",
+    "bounds_for",
     "certify",
+    "collide",
     "frontier",
     "load",
     "make_atlas",
     "model",
+    "run_protocol",
     "sample",
     "save",
     "size_of",
     "solve",
     "task",
     "train",
+    "wall",
     "witness_for",
 ]
 
@@ -58,16 +66,22 @@ _HOMES = {
     "Store": "separatrix.store",
     "Training": "separatrix.training",
     "SeparatrixError": "separatrix.errors",
+    "audit": "separatrix.audits",
+    "bound": "separatrix.communication",
+    "bounds_for": "separatrix.communication",
     "certify": "separatrix.certificates",
+    "collide": "separatrix.communication",
     "frontier": "separatrix.certificates.frontier",
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
     "model": "separatrix.models",
+    "run_protocol": "separatrix.communication",
     "save": "separatrix.witnesses.files",
     "size_of": "separatrix.models.sizing",
     "solve": "separatrix.witnesses.solving",
     "task": "separatrix.tasks",
     "train": "separatrix.training",
+    "wall": "separatrix.communication",
     "witness_for": "separatrix.witnesses",
 }
 

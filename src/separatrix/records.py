@@ -230,6 +230,10 @@ class Reader:
             for place, item in enumerate(self.items(name))
         )
 
+    def has(self, name: str) -> bool:
+        """Whether a field that may be left out is there and not yet taken."""
+        return name in self._left
+
     def skip_null(self, name: str) -> bool:
         """Take the field if it is there and null, and say whether it was."""
         if name in self._left and self._left[name] is None:
@@ -250,8 +254,13 @@ class Reader:
             raise InvalidFile(f"{self.what} has fields that its schema does not know: {unknown}.")
 
 
-def parse_json(text: str | bytes, *, what: str = "the file", most_bytes: int = MOST_BYTES) -> object:
-    """JSON text to plain values; refuses size bombs, deep nesting, repeated names, NaN and infinities."""
+def parse_json(
+    text: str | bytes, *, what: str = "the file", most_bytes: int = MOST_BYTES, infinities: bool = False
+) -> object:
+    """JSON text to plain values; refuses size bombs, deep nesting, repeated names, NaN and infinities.
+
+    `infinities` lets NaN and Infinity pass, as null, for files of others that have them.
+    """
     if len(text) > most_bytes:
         raise InvalidFile(f"{what} may have {most_bytes} bytes; it has {len(text)}.")
 
@@ -261,6 +270,8 @@ def parse_json(text: str | bytes, *, what: str = "the file", most_bytes: int = M
         return dict(pairs)
 
     def constant(name: str) -> object:
+        if infinities:
+            return None
         raise InvalidFile(f"{what} has {name}, which is no JSON number.")
 
     def finite(digits: str) -> float:

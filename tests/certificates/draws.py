@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
@@ -25,6 +26,11 @@ FIXED: tuple[NumberSystem, ...] = (
 )
 FLOATS: tuple[NumberSystem, ...] = (Float32(), Float64())
 SYSTEMS = FIXED + FLOATS
+
+
+def seeds(quick: int, slow: int) -> list[object]:
+    """A few seeds that are always tried, and all up to a larger number in the long run."""
+    return [pytest.param(seed, marks=pytest.mark.slow if seed >= quick else ()) for seed in range(slow)]
 
 
 def reals(dice: random.Random, shape: tuple[int, ...], scale: float) -> NDArray[np.object_]:

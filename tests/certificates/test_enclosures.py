@@ -22,10 +22,20 @@ from separatrix.precision import (
     RoundingPoints,
 )
 from separatrix.precision.exponential import exp_bounds
-from tests.certificates.draws import FIXED, FLOATS, SYSTEMS, numbers, point, reals, shuffled, tight_or_wide
+from tests.certificates.draws import (
+    FIXED,
+    FLOATS,
+    SYSTEMS,
+    numbers,
+    point,
+    reals,
+    seeds,
+    shuffled,
+    tight_or_wide,
+)
 
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=str)
-ROUNDS = range(12)
+ROUNDS = seeds(quick=5, slow=12)
 
 
 def holds(box: Box, system: NumberSystem, computed: Numbers) -> bool:

@@ -26,7 +26,7 @@ from separatrix.certificates.enclosures import (
 )
 from separatrix.errors import InvalidInput
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, Numbers, NumberSystem, concatenate
-from tests.certificates.draws import FIXED, FLOATS, SYSTEMS, numbers, shuffled
+from tests.certificates.draws import FIXED, FLOATS, SYSTEMS, numbers, seeds, shuffled
 
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=str)
 
@@ -83,7 +83,7 @@ def check(system: NumberSystem, result: Attended, output: Numbers, weights: list
 
 
 @every_system
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(quick=20, slow=60))
 def test_computed_attention_lies_inside(system: NumberSystem, seed: int) -> None:
     dice = random.Random(seed)
     drawn = [draw_group(dice, system, 4) for _ in range(dice.choice([1, 2, 3, 5, 12]))]
@@ -94,7 +94,7 @@ def test_computed_attention_lies_inside(system: NumberSystem, seed: int) -> None
 
 
 @every_system
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(quick=6, slow=15))
 def test_from_queries_and_keys(system: NumberSystem, seed: int) -> None:
     """Logits enclosed from queries and keys, one group a key, against the system's own attention."""
     dice, rounding = random.Random(seed), rounding_of(system)
@@ -109,7 +109,7 @@ def test_from_queries_and_keys(system: NumberSystem, seed: int) -> None:
 
 
 @pytest.mark.parametrize("system", FIXED, ids=str)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(quick=10, slow=25))
 def test_known_keys_in_fixed_point_have_one_output(system: NumberSystem, seed: int) -> None:
     """Points and exact counts: the enclosure is the computed output itself, clamping included."""
     dice = random.Random(seed)

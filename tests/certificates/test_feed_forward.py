@@ -13,6 +13,7 @@ from separatrix.certificates.lemmas.feed_forward import feed_forward
 from separatrix.models.explicit.codes import Binary, ExtendedBCH, OneHot, SignCode
 from separatrix.models.explicit.linear import Affine, FeedForward
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
+from tests.certificates.draws import seeds
 
 SYSTEMS: tuple[NumberSystem, ...] = (Float64(), Float32(), FixedDown(n=16, k=2), FixedNearest(p=19))
 
@@ -28,7 +29,7 @@ def exact(system: NumberSystem, values: Tensor) -> Box:
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("kind", ["relu", "reglu"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(quick=2, slow=4))
 def test_what_is_computed_lies_inside(system: NumberSystem, residual: bool, kind: str, seed: int) -> None:
     def map_(out: int, inner: int, at: int) -> Affine:
         return Affine(
@@ -69,7 +70,7 @@ def test_a_step_is_flat_where_both_its_units_are_active(system: NumberSystem) ->
     "code", [Binary(count=16), Binary(count=11), ExtendedBCH.whole(length=16, designed=5)], ids=str
 )
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(quick=1, slow=3))
 def test_logits_of_matches_hold_every_pair(code: SignCode, system: NumberSystem, seed: int) -> None:
     """Diagonal forms with disturbances everywhere, against every pair of numbers."""
     inner, rounding = code.dim, rounding_of(system)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 import separatrix
 from separatrix.models import MODELS
-from separatrix.models.population import signature_of
+from separatrix.models.population import CausalPopulation, signature_of
 from tests.cli.running import refused, run
 
 
@@ -43,12 +45,13 @@ def test_size_is_the_models_own_count() -> None:
     argv = ("size", "transformer", "--n", "24", "--width", "32", "--layers", "2", "--precision-bits", "16")
     lookup, kind = separatrix.task("index-lookup", n=24), MODELS.get("transformer")
     config = kind.Config(width=32, layers=2)
-    size = kind(config, signature_of(lookup), members=1).size(24, 16)
-    assert run(*argv).out == f"{size.table(n=24)}\n"
+    size = kind(config, signature_of(lookup), members=1).size(25, 16)
+    assert run(*argv).out == (f"{size.table(n=25)}\npositions: inputs of index-lookup with n=24 have 25\n")
     answer = run(*argv, "--json").answer
     assert {name: answer[name] for name in size.to_fields()} == size.to_fields()
-    assert answer["state_bits"] == size.state_bits(24) == 2 * 2 * 32 * 16 * 24
+    assert answer["state_bits"] == size.state_bits(25) == 2 * 2 * 32 * 16 * 25
     assert (answer["model"], answer["task"], answer["n"]) == ("transformer", "index-lookup", 24)
+    assert answer["positions"] == lookup.length == 25
     assert answer["config"]["layers"] == 2
 
 
@@ -57,6 +60,22 @@ def test_size_of_every_model_on_a_task_that_suits_it() -> None:
     for name in MODELS.names():
         answer = run("size", name, "--n", "8", "--task", tasks.get(name, "index-lookup"), "--json").answer
         assert answer["parameters"] > 0
+
+
+def test_the_state_is_that_behind_all_that_the_model_reads() -> None:
+    """Counted in the state itself, token by token through a real input."""
+    asked = separatrix.task("mqar", n=16)
+    assert asked.length != 16
+    population = MODELS.get("transformer")(
+        MODELS.get("transformer").Config(width=16), signature_of(asked), members=1
+    )
+    assert isinstance(population, CausalPopulation)
+    state = population.start(1)
+    for token in asked.sample(1, seed=0).inputs[0]:
+        _, state = population.step(token.view(1, 1), state)
+    answer = run("size", "transformer", "--n", "16", "--task", "mqar", "--width", "16", "--json").answer
+    carried = [values for values in tree_leaves(state) if isinstance(values, Tensor)]
+    assert answer["state_bits"] == 32 * sum(values.numel() for values in carried)
 
 
 def test_size_takes_the_tasks_flags_too() -> None:

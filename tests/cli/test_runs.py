@@ -16,22 +16,25 @@ from separatrix.store import Point, Result, Run, Store
 from tests.cli.running import process, refused, run
 from tests.store.examples import CURVE, RIGHT, config
 
+POPULATION = "a" * 64
 HOSTILE = "\x1b[31m\x07\u202e"
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A store in the usual place, with a run that is done, one that failed and one that goes on."""
+    """A store in the usual place, with a run that is done, one that failed and one that was cut off."""
     monkeypatch.delenv("SEPARATRIX_STORE", raising=False)
     monkeypatch.chdir(tmp_path)
     made = Store("runs")
-    first, second, _ = made.begin_all(
+    first, second, third = made.begin_all(
         [
             config(0, n=200),
             config(1, model="lstm"),
             config(2, task="q-sparse-averaging", model="linear-transformer"),
-        ]
+        ],
+        population=POPULATION,
     )
+    made.reached({third.key: 1500})
     made.finish(first.key, replace(RIGHT, steps=250_000, correct=9_999, examples=10_000))
     made.finish(second.key, Result(status="retired", steps=17))
     made.write_curve(first.key, CURVE)
@@ -48,13 +51,58 @@ def test_the_list_reads_well_at_eighty_columns(store: Store) -> None:
     lines = ran.out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert "…" not in ran.out
-    rows = {line.split()[0]: line.split()[1:] for line in lines}
-    done, retired, running = (rows[each.short] for each in store.runs())
-    assert done == ["index-lookup", "200", "0.001", "0", "250,000", "99.99", "%", "done"]
-    assert retired == ["index-lookup", "20", "0.001", "1", "17", "–", "retired"]
-    assert running == ["q-sparse-averaging", "20", "0.001", "2", "0", "–", "running"]
-    assert rows["transformer"] == ["99.94–99.99"]
-    assert rows["linear-transformer"] == []
+    done, retired, cut = (each.short for each in store.runs())
+    assert [" ".join(line.split()) for line in lines] == [
+        "key task steps accuracy",
+        "status model n lr seed solved at interval",
+        f"{done} index-lookup 200 0.001 0 250,000 99.99 %",
+        "done transformer-(1,64) 400 99.94–99.99",
+        f"{retired} index-lookup 20 0.001 1 17 –",
+        "retired lstm-(1,64)",
+        f"{cut} q-sparse-averaging 20 0.001 2 1,500 –",
+        "cut off linear-transformer-(1,64)",
+    ]
+    with store.claim(POPULATION):
+        assert run("runs", "list").out == ran.out.replace("cut off", "running")
+
+
+def test_what_is_trained_is_running_and_what_is_not_was_cut_off(store: Store) -> None:
+    key = store.runs()[2].key
+
+    def said() -> list[object]:
+        shown = run("runs", "show", key)
+        listed = run("runs", "list", "--json").answer["runs"][2]
+        return [
+            listed["status"],
+            run("runs", "show", key, "--json").answer["status"],
+            shown.out.split("  ")[0],
+        ]
+
+    assert said() == ["cut off"] * 3
+    text = " ".join(run("runs", "show", key).out.split())
+    assert "steps 1,500 at the last checkpoint; train the same again to go on" in text
+    with store.claim(POPULATION):
+        assert said() == ["running"] * 3
+        assert "steps 1,500 labels" not in run("runs", "show", key).out
+        assert "checkpoint" not in run("runs", "show", key).out
+    store.begin(config(2, task="q-sparse-averaging", model="linear-transformer"), population="b" * 64)
+    with store.claim("b" * 64):
+        assert said() == ["running"] * 3, "another population has it"
+    alone = store.begin(config(77))
+    assert run("runs", "show", alone.key).out.startswith("running  "), "nobody can tell"
+    never = store.begin(config(78), population=POPULATION)
+    assert "steps    0, nothing saved" in run("runs", "show", never.key).out
+
+
+def test_a_model_without_a_shape_has_its_name_alone(store: Store) -> None:
+    for seed, params in enumerate(
+        ({}, {"layers": 1}, {"layers": 1, "width": "x"}, {"layers": True, "width": 2})
+    ):
+        made = config(100 + seed)
+        made["model"] = {"name": "mine:net", "params": params}
+        store.begin(made)
+    lines = run("runs", "list", "--model", "mine:net").out.splitlines()
+    assert [" ".join(line.split()) for line in lines[3::2]] == ["running mine:net"] * 4
 
 
 @pytest.mark.parametrize(
@@ -66,6 +114,8 @@ def test_the_list_reads_well_at_eighty_columns(store: Store) -> None:
         ("--status done", [0]),
         ("--n 20", [1, 2]),
         ("--task index-lookup --n 20 --status running", []),
+        ("--status running", []),
+        ("--status cut-off", [2]),
     ],
 )
 @pytest.mark.usefixtures("store")
@@ -74,12 +124,13 @@ def test_the_list_can_be_narrowed(options: str, seeds: list[int]) -> None:
     assert found["store"] == "runs"
     assert [each["config"]["member"]["seed"] for each in found["runs"]] == seeds
     shown = run("runs", "list", *options.split()).out
-    assert shown.startswith(" " * 5 if seeds else "There are no such runs in 'runs'.\n")
+    assert shown.startswith("key    " if seeds else "There are no such runs in 'runs'.\n")
 
 
 def test_the_json_of_a_list_is_all_there_is(store: Store) -> None:
     found = run("runs", "list", "--json").answer["runs"]
-    assert found == [json.loads(json.dumps(each.to_fields())) for each in store.runs()]
+    expected = [json.loads(json.dumps(each.to_fields())) for each in store.runs()]
+    assert found == [*expected[:2], {**expected[2], "status": "cut off"}]
     assert found[0]["accuracy"] == 0.9999
     assert 0 < found[0]["low"] < found[0]["accuracy"] < found[0]["high"] < 1
 
@@ -128,7 +179,7 @@ def test_a_run_without_anything_is_shown_too(store: Store) -> None:
     assert "curve" not in run("runs", "show", running.key).out
     answer = run("runs", "show", running.key, "--json").answer
     assert answer["curve"] == []
-    assert answer["status"] == "running"
+    assert answer["status"] == "cut off"
     shown = run("runs", "show", first(store).key, "--json").answer
     assert shown["curve"][0] == json.loads(json.dumps(CURVE[0].to_fields()))
     assert shown["key"] == first(store).key
@@ -155,7 +206,10 @@ def test_keys_that_are_wrong(store: Store) -> None:
         ("runs --json", "There is no option '--json'."),
         ("runs list x", "'x' is one word too many; --help shows what runs list takes."),
         ("runs list --jsn", "There is no option '--jsn'. Did you mean --json"),
-        ("runs list --status odd", "--status is one of running, done, retired, dropped, stopped; got 'odd'."),
+        (
+            "runs list --status odd",
+            "--status is one of running, cut off, done, retired, dropped, stopped; go",
+        ),
         ("runs list --n 2.5", "--n needs a whole number; got '2.5'."),
         (
             "runs export --out runs.txt",
@@ -263,20 +317,15 @@ def test_names_from_strangers_are_shown_and_not_obeyed(store: Store) -> None:
     assert run("runs", "list", "--json").answer["runs"][-1]["config"]["task"]["name"] == f"mine{HOSTILE}"
 
 
-def test_help_needs_neither_torch_nor_pyarrow(store: Store) -> None:
-    for argv in (["--help"], ["runs"], ["runs", "--help"], ["runs", "list", "--help"], ["runs", "list"]):
-        script = (
-            f"import sys; from separatrix.cli import main; main({argv!r});"
-            "print({'torch', 'pyarrow', 'numpy'} & set(sys.modules))"
-        )
-        ran = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=store.path.parent.resolve(),
-        )
-        assert ran.stdout.splitlines()[-1] == "set()", argv
+@pytest.mark.usefixtures("store")
+def test_help_needs_neither_torch_nor_pyarrow() -> None:
+    lines = [["--help"], ["runs"], ["runs", "--help"], ["runs", "list", "--help"], ["runs", "list"]]
+    script = (
+        f"import sys; from separatrix.cli import main; print([main(line) for line in {lines!r}],"
+        "{'torch', 'pyarrow', 'numpy'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[0, 0, 0, 0, 0] set()"
 
 
 @pytest.mark.usefixtures("store")

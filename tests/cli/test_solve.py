@@ -13,7 +13,8 @@ import pytest
 import separatrix
 from separatrix.cli import main, progress
 from separatrix.witnesses.catalogue import CATALOGUE
-from tests.cli.running import process, refused, run
+from tests.cli.running import refused, run
+from tests.forked import forked
 
 TREE: Final = "1 ~ 3 2 ~ 3 3 ~ 4"
 FAMILIES: Final = ("transformer-cot", "linear-rnn+retrieval", "hybrid-cot")
@@ -275,7 +276,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refused("solve", "is-tree", "--file", str(path)).endswith("cannot be read: Permission denied.")
 
 
-def test_as_a_process() -> None:
-    ran = process("solve", "is-tree", "--input", TREE)
+def test_as_a_process(tmp_path: Path) -> None:
+    line = ["solve", "is-tree", "--input", TREE]
+    ran = forked(f"import sys; from separatrix.cli import main; sys.exit(main({line!r}))", folder=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines()[1] == "answer: YES"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import inspect
 import json
 import os
 import pty
 import re
-import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +18,10 @@ import pytest
 import torch
 from rich.cells import cell_len
 
+from separatrix.models import MODELS
 from separatrix.store import Store
-from separatrix.store.checkpoints import Checkpoints
-from separatrix.training import Job, Member, Observer, Plan, Training, run_job
+from separatrix.training import Job, Member, Plan, Training, load_run
 from separatrix.training.__main__ import read_plan
-from separatrix.training.course import Course
-from separatrix.training.views import LinesView, NotesView
 from tests.cli.running import Ran, refused, run
 
 MODEL = ("--model", "transformer", "--width", "16", "--heads", "2")
@@ -109,7 +106,7 @@ def test_the_table_has_the_best_first_and_lines_say_how_it_goes() -> None:
 def test_a_solved_member_stops_and_says_when() -> None:
     ran = train("--solved", "0.05", "--lr", "1e-2", "--eval-every", "5")
     row = ran.out.splitlines()[1].split()
-    assert row[2] == "solved"
+    assert row[2] == "done", "as the store has it; the step stands beside it"
     assert row[3] == row[4]
     assert int(row[3]) <= 20
 
@@ -188,7 +185,73 @@ def test_a_module_of_ones_own_is_trained_and_gives_way_to_the_task(
     assert config["model"] == {
         "name": "own_trained_net:make",
         "params": {"alphabet": 5, "steps": 4, "bias": False},
+        "code": hashlib.sha256(OWN_NET.encode()).hexdigest(),
     }
+
+
+OWN_MIXER = """
+from separatrix.accounting import recurrent_state
+from separatrix.models.laws import constant
+from separatrix.models.members import taken
+from separatrix.models.own import mixer
+from separatrix.models.stack import Mixer, StackConfig
+from separatrix.options import option
+from dataclasses import dataclass
+
+class Summing(Mixer):
+    @dataclass(frozen=True, kw_only=True)
+    class Config(StackConfig):
+        start: float = option(1.0, help="what the gain begins with")
+
+    def __init__(self, members, config):
+        super().__init__(members)
+        self.width = config.width
+        self.gain = self.parameter("gain", (config.width,), constant(config.start))
+
+    def start(self, batch, like):
+        return like.new_zeros(self.members, batch, self.width)
+
+    def step(self, x, state):
+        state = state + self.gain.unsqueeze(1) * x
+        return state, state
+
+    def forward(self, x, at=None):
+        return taken((self.gain[:, None, None] * x).cumsum(2), at)
+
+    def state_parts(self, precision):
+        return (recurrent_state(numbers=self.width, precision_bits=precision),)
+
+@mixer("summing", title="Running sum", source="this test")
+class Decorated(Summing):
+    Config = Summing.Config
+"""
+
+
+def test_a_mixer_of_ones_own_is_trained_by_where_it_stands(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a name that any other process finds, too: the store and a plan can be read without an import."""
+    (tmp_path / "own_mixers.py").write_text(OWN_MIXER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(MODELS, "_entries", dict(MODELS._entries))
+    short = [word for pair in SHORT.items() for word in pair]
+    argv = ("train", "index-lookup", "--n", "8", "--model", "own_mixers:Decorated", "--width", "16")
+    ran = run(*argv, *short, "--start", "0.5", "--json")
+    assert ran.code == 0, ran.err
+    (entry,) = ran.answer["runs"]
+    model = entry["config"]["model"]
+    assert model["name"] == "own_mixers:Decorated"
+    assert model["code"] == hashlib.sha256(OWN_MIXER.encode()).hexdigest()
+    assert (model["params"]["width"], model["params"]["start"]) == (16, 0.5)
+    again = load_run(Store(place), entry["key"], own_code=True)
+    assert again.correct == entry["correct"]
+    assert run(*argv, *short, "--start", "0.5").err.endswith("1 member; 1 in the store already\n")
+    size = run("size", "own_mixers:Decorated", "--n", "8", "--width", "16", "--json").answer
+    assert size["state_bits"] == 16 * 32
+    assert refused(*argv[:5], "own_mixers:Summing") == (
+        "own_mixers:Summing is a mixer, and the decorator @mixer makes a model around one; put it before the "
+        "class."
+    )
 
 
 def test_the_plan_is_a_price_and_leaves_nothing(place: Path) -> None:
@@ -225,109 +288,6 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
     assert "cannot be written: there is no folder" in refused(*tiny("--save-plan", nowhere))
 
 
-def job_of(*argv: str) -> Job:
-    """The job that a command line means."""
-    train(*argv, "--save-plan", "job-of.json")
-    return read_plan(Path("job-of.json")).jobs[0]
-
-
-class Impatient(Observer):
-    def __init__(self, looks: int) -> None:
-        self.left_to_see = looks
-
-    def looked(self, course: Course) -> None:
-        self.left_to_see -= 1
-        if self.left_to_see == 0:
-            raise KeyboardInterrupt
-
-
-LONG = ("--steps", "40", "--eval-every", "5", "--stop", "never")
-
-
-def cut_off(place: Path, *argv: str) -> tuple[Job, Checkpoints]:
-    """A training that was interrupted after it had saved two checkpoints."""
-    job = job_of(*LONG, *argv)
-    with pytest.raises(KeyboardInterrupt):
-        run_job(job, store=Store(place), device="cpu", observer=Impatient(4), checkpoint_seconds=0)
-    return job, Checkpoints(Store(place).folder_of(job.key), job.key)
-
-
-def results(ran: Ran) -> list[Any]:
-    runs = ran.answer["runs"]
-    for entry in runs:
-        del entry["seconds"]
-    return list(runs)
-
-
-def test_ctrl_c_says_how_to_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LinesView, "looked", interrupted)
-        ran = run(*tiny(*LONG))
-        assert (ran.code, ran.out) == (130, "")
-        assert ran.err.splitlines()[-1] == (
-            "Interrupted before the first checkpoint; the same command begins again with all unfinished."
-        )
-    cut_off(place)
-    monkeypatch.setattr(NotesView, "says", interrupted)
-    ran = run(*tiny(*LONG, "--json"))
-    assert (ran.code, ran.out) == (130, "")
-    assert ran.err == (f"Interrupted; run the same command again to go on from step 15 in '{place}'.\n")
-
-
-def test_what_was_cut_off_goes_on_and_ends_the_same(place: Path, tmp_path: Path) -> None:
-    whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
-    _, checkpoints = cut_off(place)
-    path = checkpoints.paths()[0]
-    ran = train(*LONG, "--json")
-    assert ran.err == f"Going on from step 15 of '{path}'.\n"
-    assert results(ran) == whole
-
-
-def test_a_corrupted_checkpoint_is_named_and_the_one_before_used(place: Path, tmp_path: Path) -> None:
-    whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
-    _, checkpoints = cut_off(place)
-    newest, older = checkpoints.paths()
-    content = bytearray(newest.read_bytes())
-    content[-1] ^= 1
-    newest.write_bytes(content)
-    ran = train(*LONG, "--json")
-    assert f"'{newest}'" in ran.err.splitlines()[0]
-    assert f"Training goes on from step 10, '{older}'." in ran.err.splitlines()[0]
-    assert results(ran) == whole
-
-
-def test_a_checkpoint_of_another_config_is_left_alone(place: Path, tmp_path: Path) -> None:
-    whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
-    _, others = cut_off(tmp_path / "third", "--seeds", "9")
-    job = job_of(*LONG)
-    folder = Store(place).folder_of(job.key)
-    folder.mkdir(parents=True)
-    foreign = Path(shutil.copy(others.paths()[0], folder))
-    ran = train(*LONG, "--json")
-    assert f"'{foreign}' is a checkpoint of another config" in ran.err
-    assert "training begins anew" in ran.err
-    assert results(ran) == whole
-    assert foreign.read_bytes() == others.paths()[0].read_bytes()
-
-
-def test_a_store_of_a_newer_schema_is_refused_and_stays_as_it_is(place: Path) -> None:
-    train()
-    database = place / "runs.sqlite"
-    with sqlite3.connect(database) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = database.read_bytes()
-    for argv in ((), ("--plan",)):
-        assert refused(*tiny(*argv)) == (
-            f"'{database}' was written by a newer separatrix (schema 99; this one knows up to 1) and is left "
-            "as it is; upgrade separatrix, or name another store."
-        )
-    assert database.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -350,9 +310,9 @@ def test_a_store_of_a_newer_schema_is_refused_and_stays_as_it_is(place: Path) ->
         ),
         (
             "index-lookup --n 8 --model lstm --lr 0",
-            "A learning rate is a number above 0; got lr=0.0. Try 1e-3.",
+            "A learning rate is a finite number above 0; got lr=0.0. Try 1e-3.",
         ),
-        ("index-lookup --n 8 --model lstm --lr nan", "A learning rate is a number above 0; got lr=nan."),
+        ("index-lookup --n 8 --model lstm --lr nan", "A learning rate is a finite number above 0; got lr=na"),
         ("index-lookup --n 8 --model lstm --lr 1 x", "--lr needs a number; got 'x'."),
         ("index-lookup --n 8 --model lstm --lr", "--lr needs a value; none was given."),
         ("index-lookup --n 8 --model lstm --seeds 1 1.5", "--seeds needs a whole number; got '1.5'."),
@@ -365,7 +325,30 @@ def test_a_store_of_a_newer_schema_is_refused_and_stays_as_it_is(place: Path) ->
             "The members of a job differ; there are two with lr 0.001,",
         ),
         ("index-lookup --n 8 --model lstm --schedule up", "--schedule is one of constant, cosine; got 'up'."),
-        ("index-lookup --n 8 --model lstm --steps 0", "Training needs steps of at least 1; got steps=0."),
+        (
+            "index-lookup --n 8 --model lstm --steps 0",
+            "Training needs steps from 1 to 2^40 − 1; got steps=0.",
+        ),
+        (
+            "index-lookup --n 8 --model lstm --batch 9999999999999",
+            "Training needs batch from 1 to 2^40 − 1; got batch=9999999999999.",
+        ),
+        (
+            "index-lookup --n 20000 --model lstm --batch 100000000",
+            "A step of 1 member on 100,000,000 examples of 20,001 positions needs at least ",
+        ),
+        (
+            "index-lookup --n 20000 --model lstm --batch 100000000 --plan",
+            "B; try a smaller n or batch.",
+        ),
+        (
+            "index-lookup --n 8 --model lstm --steps 90 --curriculum 4:90",
+            "and training goes on from there; got 90 steps of it and 90 in all. Give training more.",
+        ),
+        (
+            "index-lookup --n 8 --model lstm --steps 90 --halving 90",
+            "so its first rung comes before their last step; got first=90 of 90 steps.",
+        ),
         (
             "index-lookup --n 8 --model lstm --precision int8",
             "--precision is one of float32, bfloat16, float64;",
@@ -378,13 +361,16 @@ def test_a_store_of_a_newer_schema_is_refused_and_stays_as_it_is(place: Path) ->
         ),
         (
             "index-lookup --n 8 --model lstm --curriculum 0:9",
-            "A curriculum starts at n of at least 1; got start=0.",
+            "A curriculum starts at n from 1 to 2^40 − 1; got start=0.",
         ),
         (
             "index-lookup --n 8 --model lstm --halving x",
             "--halving is FIRST or FIRST:FACTOR in whole numbers,",
         ),
-        ("index-lookup --n 8 --model lstm --halving 5:1", "Halving keeps one in 2 or more; got factor=1."),
+        (
+            "index-lookup --n 8 --model lstm --halving 5:1",
+            "Halving keeps one in 2 to 2^40 − 1; got factor=1.",
+        ),
         ("index-lookup --n 8 --model lstm --halving 5 --curriculum 4:9", "choose one of them."),
         ("index-lookup --n 8 --model lstm --heads 2", "There is no option '--heads'."),
         (
@@ -408,15 +394,33 @@ def test_a_store_that_cannot_be_is_refused(tmp_path: Path) -> None:
         f"'{tmp_path}/file' is a file; a store is a folder, so name another place."
     )
     assert (tmp_path / "file").read_text() == "mine"
+    for empty in ("", " "):
+        assert refused(*tiny("--store", empty)) == f"--store needs a path; got '{empty}'."
+    assert refused(*tiny("--store=")) == "--store needs a path; got ''."
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_too_little_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("where", "flags"), [("training.run_job", ()), ("training.costs.cost_of", ("--plan",))]
+)
+def test_too_little_memory_is_a_sentence(
+    error: Exception, where: str, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
-    monkeypatch.setattr("separatrix.training.run_job", fail)
-    assert refused(*tiny()) == (
-        "This does not fit in the device's memory; give fewer --seats or a smaller --batch."
+    monkeypatch.setattr(f"separatrix.{where}", fail)
+    assert refused(*tiny(*flags)) == (
+        "This does not fit in memory; give fewer --seats, a smaller --batch or a smaller --n."
     )
 
 

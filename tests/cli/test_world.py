@@ -11,12 +11,23 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from separatrix.cli import main
+from separatrix.store import Store
 from tests.cli.running import process, shell
+from tests.store.examples import finished
+
+
+@pytest.fixture
+def _a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run in the usual place: `separatrix runs` needs no torch, which takes long to import."""
+    monkeypatch.delenv("SEPARATRIX_STORE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    finished(Store("runs"))
 
 
 def test_a_reader_may_leave_early() -> None:
@@ -30,8 +41,9 @@ def test_a_reader_may_leave_early() -> None:
         assert running.wait(timeout=60) == 0
 
 
+@pytest.mark.usefixtures("_a_run")
 def test_a_reader_may_have_left_before() -> None:
-    for argv in (["--help"], ["describe", "index-lookup"]):
+    for argv in (["--help"], ["runs", "list"]):
         reader, writer = os.pipe()
         os.close(reader)
         command = [sys.executable, "-m", "separatrix", *argv]
@@ -83,6 +95,16 @@ def test_a_terminated_run_leaves_no_half_file(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "old"
 
 
+def stands_still(running: subprocess.Popen[bytes], seconds: float = 0.5) -> bool:
+    """Whether it sleeps at both ends of some time and has computed nothing in between."""
+    seen = set()
+    for wait in (seconds, 0):
+        state, *counts = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()
+        seen.add((state, *counts[10:12]))
+        time.sleep(wait)
+    return len(seen) == 1 and next(iter(seen))[0] == "S"
+
+
 def test_a_run_that_nobody_reads_can_be_terminated() -> None:
     """What it still holds back for a full pipe must not keep it."""
     reader, writer = os.pipe()
@@ -94,8 +116,7 @@ def test_a_run_that_nobody_reads_can_be_terminated() -> None:
     command = [sys.executable, "-m", "separatrix", "--version"]
     with subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.wait(timeout=4)
+        wait_for(partial(stands_still, running), running)
         running.terminate()
         try:
             assert running.wait(timeout=10) == 143
@@ -139,12 +160,13 @@ def test_closed_standard_output_is_a_sentence(command: str) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
 
 
+@pytest.mark.usefixtures("_a_run")
 def test_closed_standard_error_swallows_remarks_and_nothing_else(tmp_path: Path) -> None:
-    ran = shell("separatrix sample dyck --n 7 2>&-")
+    ran = shell("separatrix runs show x 2>&-")
     assert (ran.returncode, ran.stdout) == (2, "")
-    ran = shell("separatrix sample dyck --n 4 --out x 2>&-", cwd=tmp_path)
-    assert (ran.returncode, ran.stdout) == (0, "x\n")
-    assert len((tmp_path / "x").read_text().splitlines()) == 5
+    ran = shell("separatrix runs export --out x.csv 2>&-")
+    assert (ran.returncode, ran.stdout) == (0, "x.csv\n")
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 2
 
 
 def test_missing_streams_are_missing_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,41 +177,45 @@ def test_missing_streams_are_missing_again_afterwards(monkeypatch: pytest.Monkey
     assert sys.stderr is None
 
 
+@pytest.mark.usefixtures("_a_run")
 def test_standard_output_is_no_file_to_write(tmp_path: Path) -> None:
     """/dev/stdout is a link to the file behind it, and that may hold something already."""
     log = tmp_path / "log"
-    (tmp_path / "link").symlink_to("/dev/stdout")
-    for out in ("/dev/stdout", "link"):
+    (tmp_path / "link.csv").symlink_to("/dev/stdout")
+    for command, out in (("sample dyck --n 4 --count 1", "/dev/stdout"), ("runs export", "link.csv")):
         log.write_text("log line 1\n")
-        ran = shell(f"separatrix sample dyck --n 4 --count 1 --out {out} >> log", cwd=tmp_path)
+        ran = shell(f"separatrix {command} --out {out} >> log")
         assert ran.returncode == 2
         assert ran.stderr.startswith(f"'{out}' leads into /")
         assert log.read_text() == "log line 1\n"
 
 
+@pytest.mark.usefixtures("_a_run")
 def test_a_full_disk_is_a_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
-            [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "4"],
+            [sys.executable, "-m", "separatrix", "runs", "list"],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert ran.returncode == 2
     assert ran.stderr == "The answer cannot be written: No space left on device.\n"
 
 
+@pytest.mark.usefixtures("_a_run")
 def test_any_locale_will_do() -> None:
-    ran = process("sample", "index-lookup", "--n", "3", "--count", "1", env={"PYTHONIOENCODING": "ascii"})
+    ran = process("runs", "list", env={"PYTHONIOENCODING": "ascii"})
     assert ran.returncode == 0
-    assert "\\u2192" in ran.stdout
+    assert "\\u2013" in ran.stdout
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+@pytest.mark.usefixtures("_a_run")
 def test_colour_only_on_a_terminal_that_wants_it(no_color: str, coloured: bool) -> None:
     environment = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color, "COLUMNS": "80"}
     environment.pop("FORCE_COLOR", None)
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "separatrix", "describe", "index-lookup"],
+        [sys.executable, "-m", "separatrix", "runs", "list"],
         stdout=follower, stderr=follower, env=environment,
     ) as running:  # fmt: skip
         os.close(follower)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.accounting import StatePart, recurrent_state
+from separatrix.errors import InvalidInput
 from separatrix.models.laws import constant, normal
 from separatrix.models.members import Linear, taken
 from separatrix.models.population import Signature, State
@@ -115,6 +117,16 @@ def noisy() -> nn.Module:
     return Noisy(5, 3)
 
 
+class NoisyInTraining(nn.Linear):
+    def forward(self, rows: Tensor) -> Tensor:
+        found = super().forward(rows)
+        return found + torch.randn_like(found) if self.training else found
+
+
+def noisy_in_training() -> nn.Module:
+    return NoisyInTraining(5, 3).eval()
+
+
 class BatchNormed(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -126,6 +138,255 @@ class BatchNormed(nn.Module):
 
 def batch_normed() -> nn.Module:
     return BatchNormed()
+
+
+class Scaled(nn.Module):
+    """No weight has an axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain, self.shift = nn.Parameter(torch.rand(())), nn.Parameter(torch.zeros(()))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows[..., :3] * self.gain + self.shift
+
+
+def scaled() -> nn.Module:
+    return Scaled()
+
+
+class Called(nn.Linear):
+    """Weights with the names of what holds them."""
+
+    def __init__(self) -> None:
+        super().__init__(5, 3)
+        self.draw, self.members = nn.Parameter(torch.rand(())), nn.Parameter(torch.rand(3))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows) * self.draw + self.members
+
+
+def called() -> nn.Module:
+    return Called()
+
+
+class Sometimes(nn.Module):
+    """One table has no part in most answers."""
+
+    def __init__(self, words: int, out: int) -> None:
+        super().__init__()
+        self.always, self.rarely = nn.Embedding(words, out), nn.Embedding(words, out)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = self.always(tokens)
+        rising = bool((tokens[0].diff() >= 0).all())
+        return found + self.rarely(tokens) if rising else found  # type: ignore[no-any-return]
+
+
+def sometimes(signature: Signature) -> nn.Module:
+    assert isinstance(signature.inputs, Tokens)
+    return Sometimes(signature.inputs.size, signature.out)
+
+
+class Rows(nn.Module):
+    """A linear map of rows and whatever a test puts beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(5, 3)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.map(rows)  # type: ignore[no-any-return]
+
+
+class ComplexWeight(Rows):
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = nn.Parameter(torch.tensor([1j, 1, -1j]))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return (self.map(rows) * self.turn).real  # type: ignore[no-any-return]
+
+
+class ComplexBuffer(Rows):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("turns", torch.tensor([1j, 1, -1j]))
+
+
+class Spare(Rows):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.spare = nn.ParameterList(nn.Parameter(torch.ones(2)) for _ in range(count))
+
+
+class Detached(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows).detach()
+
+
+class Cut(torch.autograd.Function):
+    """Forward only."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        return values.clone()
+
+
+class Undifferentiable(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        return Cut.apply(super().forward(rows))  # type: ignore[no-any-return, no-untyped-call]
+
+
+class ForTwo(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows.reshape(2, 5, 5))
+
+
+class Squeezed(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows.squeeze())
+
+
+class AcrossBatch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.LSTM(5, 3)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.mix(rows)[0]  # type: ignore[no-any-return]
+
+
+class NotNumbers(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows) / torch.zeros(()) * 0
+
+
+class Clamping(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        self.map.weight.data.mul_(0.5)
+        return super().forward(rows)
+
+
+class Caching(Rows):
+    def forward(self, rows: Tensor) -> Tensor:
+        self.register_buffer("seen", rows)
+        return super().forward(rows)
+
+
+class OfFullLength(Rows):
+    """What it reads is five positions of float32 on a CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = torch.ones(5, 5)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward((rows + self.places).float())
+
+
+def full_length() -> nn.Module:
+    return OfFullLength()
+
+
+def complex_weight() -> nn.Module:
+    return ComplexWeight()
+
+
+def complex_buffer() -> nn.Module:
+    return ComplexBuffer()
+
+
+def spare() -> nn.Module:
+    return Spare(1)
+
+
+def much_to_spare() -> nn.Module:
+    return Spare(5)
+
+
+def detached() -> nn.Module:
+    return Detached()
+
+
+def undifferentiable() -> nn.Module:
+    return Undifferentiable()
+
+
+def for_two() -> nn.Module:
+    return ForTwo()
+
+
+def squeezed() -> nn.Module:
+    return Squeezed()
+
+
+def across_batch() -> nn.Module:
+    return AcrossBatch()
+
+
+def not_numbers() -> nn.Module:
+    return NotNumbers()
+
+
+def clamping() -> nn.Module:
+    return Clamping()
+
+
+def caching() -> nn.Module:
+    return Caching()
+
+
+def lazy() -> nn.Module:
+    return nn.LazyLinear(3)
+
+
+def elsewhere() -> nn.Module:
+    return nn.Linear(5, 3, device="meta")
+
+
+def double() -> nn.Module:
+    return nn.Linear(5, 3, dtype=torch.float64)
+
+
+def failing(*, width: int = 3) -> nn.Module:
+    raise RuntimeError("no such\n    file")
+
+
+def refusing() -> nn.Module:
+    raise InvalidInput("Three is not enough; try 4.")
+
+
+calls = itertools.count()
+
+
+def drawing_elsewhere() -> nn.Module:
+    net = nn.Linear(5, 3)
+    nn.init.constant_(net.bias, next(calls))
+    return net
+
+
+class Asking(Rows):
+    """The host has to wait for a number of the device's."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return super().forward(rows) * (1 + rows.sum().item() * 0)
+
+
+def asking() -> nn.Module:
+    return Asking()
+
+
+def of_changing_parts() -> nn.Module:
+    return nn.Linear(5, 3, bias=bool(torch.randint(2, ())))
+
+
+def of_a_kind(*, kind: str = "gru") -> nn.Module:
+    raise NotImplementedError
+
+
+def in_words(*, layers: str = "two") -> nn.Module:
+    raise NotImplementedError
 
 
 def of_changing_size() -> nn.Module:

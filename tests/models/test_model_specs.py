@@ -49,7 +49,7 @@ def test_a_spec_builds_the_same_population() -> None:
 def test_own_code_is_named_and_run_only_where_that_is_allowed() -> None:
     kind = kind_of(WORDS, own_code=True)
     spec = through_a_file(model_spec_of(kind, kind.Config(width=7)))
-    assert spec.to_fields() == {"name": WORDS, "params": {"width": 7}}
+    assert spec.to_fields() == {"name": WORDS, "params": {"width": 7}, "code": kind.code}
     assert config_of(spec, own_code=True) == kind.Config(width=7)
     assert build(spec, SIGNATURE, 3, own_code=True).size(5, 32).width == 7
     with pytest.raises(InvalidInput) as error:

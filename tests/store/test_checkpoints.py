@@ -86,6 +86,31 @@ def test_the_newest_comes_back_and_two_are_kept(saved: Checkpoints) -> None:
     assert names(saved) == ["step-000000000400.safetensors", "step-000000000500.safetensors"]
 
 
+def test_one_that_is_of_no_use_is_passed_over_and_left_alone(saved: Checkpoints) -> None:
+    def use(checkpoint: Checkpoint) -> None:
+        if checkpoint.step == 200:
+            raise InvalidFile(f"'{checkpoint.path}' is of no use.")
+
+    newest, older = saved.paths()
+    here = anew(saved)
+    loaded = here.load(use)
+    assert loaded.checkpoint is not None
+    assert (loaded.checkpoint.path, loaded.note) == (
+        older,
+        f"'{newest}' is of no use. Training goes on from step 100, '{older}'.",
+    )
+    for step in (150, 250, 300):
+        here.save(state(step), meta={"drawn": step * 7}, step=step)
+    assert names(saved) == [f"step-000000000{step}.safetensors" for step in (200, 250, 300)]
+
+
+def test_the_last_step_is_that_of_the_file_written_last(saved: Checkpoints, tmp_path: Path) -> None:
+    assert saved.last_step() == 200
+    os.utime(saved.paths()[0], ns=(0, 0))
+    assert saved.last_step() == 100
+    assert Checkpoints(tmp_path / "none", OWNER).last_step() is None
+
+
 def test_the_same_state_is_the_same_bytes(saved: Checkpoints) -> None:
     path = saved.folder / "step-000000000200.safetensors"
     before = path.read_bytes()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from safetensors import safe_open
 
 from separatrix.errors import InvalidFile, InvalidInput, UnknownName
 from separatrix.store import Point, Result, Run, Store, default_place, key_of, wilson
+from separatrix.store.aside import set_aside
+from separatrix.store.claims import is_claimed
+from separatrix.store.cleaning import clean
 from tests.store.examples import CURVE, RIGHT, config, finished
 
 
@@ -61,6 +66,85 @@ def test_numbers_that_are_none_are_left_out(store: Store) -> None:
     key = store.begin(config()).key
     run = store.finish(key, Result(status="retired", steps=7, loss=float("nan"), correct=0, examples=0))
     assert (run.loss, run.accuracy, run.low, run.high) == (None, None, None, None)
+
+
+def test_how_far_a_run_has_come_is_noted_while_it_goes_on(store: Store) -> None:
+    going, done = store.begin(config(0)), finished(store, 1)
+    store.reached({going.key: 300, done.key: 7})
+    assert (store.run(going.key).steps, store.run(going.key).status) == (300, "running")
+    assert store.run(done.key) == done
+    assert store.begin(config(0)).steps == 300
+
+
+def test_a_run_that_is_opened_again_has_no_result(store: Store) -> None:
+    done = finished(store)
+    again = store.reopen(done.key)
+    assert (again.key, again.config, again.created) == (done.key, done.config, done.created)
+    assert (again.status, again.steps, again.seconds, again.solved_at) == ("running", 0, 0.0, None)
+    assert (again.accuracy, again.correct, again.examples, again.low, again.high) == (None,) * 5
+    assert (again.loss, again.label_accuracy) == (None, None)
+    assert store.finish(done.key, RIGHT).accuracy == 0.99
+    with pytest.raises(UnknownName):
+        store.reopen("f" * 64)
+
+
+def test_a_run_is_set_aside_with_all_it_left(store: Store) -> None:
+    done, other = finished(store), finished(store, 1)
+    path = store.write_weights(done.key, {"a": torch.ones(3)})
+    before = path.read_bytes(), (store.path / "curves" / f"{done.key}.parquet").read_bytes()
+    folder = set_aside(store, done)
+    assert folder == store.path / "aside" / done.key
+    assert sorted(each.name for each in folder.iterdir()) == [
+        "curves.parquet",
+        "run.json",
+        "weights.safetensors",
+    ]
+    assert (folder / "weights.safetensors").read_bytes() == before[0]
+    assert (folder / "curves.parquet").read_bytes() == before[1]
+    assert Run.from_json(json.loads((folder / "run.json").read_text())) == done
+    assert store.run(done.key).status == "running"
+    assert not path.exists()
+    assert store.run(other.key) == other
+    assert set_aside(store, finished(store)).name == f"{done.key}-2"
+    assert clean(store).removed == (), "nor does tidying up remove it"
+    (store.path / "elsewhere").mkdir()
+    (store.path / "aside").rename(store.path / "elsewhere" / "aside")
+    (store.path / "aside").write_text("in the way")
+    again = finished(store)
+    with pytest.raises(
+        InvalidFile, match=f"The files of the run {done.short} cannot be set aside in '.*aside'"
+    ):
+        set_aside(store, again)
+    assert store.run(again.key) == again
+
+
+def test_runs_that_nobody_trains_were_cut_off(store: Store) -> None:
+    both, one = "a" * 64, "b" * 64
+    first, second = store.begin_all([config(0), config(1)], population=both)
+    store.begin(config(0), population=one)
+    store.begin(config(2))  # of no population, so that nobody can tell
+    assert store.cut_off() == {first.key, second.key}
+    with store.claim(one):
+        assert store.cut_off() == {second.key}
+    with store.claim(both):
+        assert store.cut_off() == frozenset()
+    store.finish(second.key, RIGHT)
+    assert store.cut_off() == {first.key}
+    store.folder_of(both).mkdir(exist_ok=True)
+    (store.folder_of(both) / "claim.lock").unlink()
+    (store.folder_of(both) / "claim.lock").mkdir()
+    assert store.cut_off() == frozenset(), "nobody can tell"
+
+
+def test_looking_at_a_claim_does_not_take_it(store: Store) -> None:
+    """Who looks holds the lock for a moment; who comes to train waits for that."""
+    folder = store.folder_of("c" * 64)
+    folder.mkdir(parents=True)
+    with (folder / "claim.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        threading.Timer(0.03, lambda: fcntl.flock(file, fcntl.LOCK_UN)).start()
+        with store.claim("c" * 64):
+            assert is_claimed(folder)
 
 
 def test_several_begin_together_or_not_at_all(store: Store) -> None:
@@ -194,8 +278,16 @@ def test_a_strangers_table_is_no_curve(store: Store) -> None:
     import pyarrow.parquet as pq
 
     key = finished(store).key
-    pq.write_table(pa.table({"step": ["one"]}), store.path / "curves" / f"{key}.parquet")
+    path = store.path / "curves" / f"{key}.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.table({"step": ["one"]}), path)
     with pytest.raises(InvalidFile, match="is no curve of this package"):
+        store.curve(key)
+    negative = table.set_column(0, table.schema.field(0), [[-1] * len(table)])
+    pq.write_table(negative, path, store_schema=False)
+    with pytest.raises(
+        InvalidFile, match="is no curve of this package: A point needs step as a whole number"
+    ):
         store.curve(key)
 
 
@@ -264,6 +356,9 @@ def test_places_that_are_no_stores(tmp_path: Path) -> None:
         Store(tmp_path / "file" / "in")
     with pytest.raises(InvalidFile, match="There can be no store in"):
         Store("nul\0")
+    for empty in ("", " "):
+        with pytest.raises(InvalidInput, match="A store is in a folder"):
+            Store(empty)
     with pytest.raises(InvalidFile, match=r"There is no store in '.*none'; `separatrix train` makes one"):
         Store(tmp_path / "none", must_exist=True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

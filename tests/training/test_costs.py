@@ -20,6 +20,8 @@ from separatrix.tasks.specs import spec_of
 from separatrix.training import Halving, Job, Member, Training, run_job
 from separatrix.training import costs as costing
 from separatrix.training.costs import Cost, Timing, cost_of, rows_of
+from separatrix.training.memory import step_bytes
+from separatrix.training.running import placing_for
 
 WIDTH = 6
 
@@ -52,6 +54,7 @@ def test_counts() -> None:
     assert (cost.steps, cost.examples, cost.all_steps) == (4, 20, 20)
     assert cost.parameters == size.parameters
     assert cost.bytes == 2 * 3 * 4 * size.parameters
+    assert cost.step_bytes == step_bytes(job, placing_for(job, seats=2, device="cpu")) > cost.bytes
     assert cost_of(small(precision="float64"), device="cpu").bytes == 3 * 3 * 8 * size.parameters
 
 
@@ -102,19 +105,25 @@ def test_what_the_store_has_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_members_that_are_compared_are_trained_again_together(tmp_path: Path) -> None:
+    """As long as one of them is not done."""
     store = Store(tmp_path)
-    halving = Halving(first=2)
-    run_job(small(seeds=2, halving=halving), store=store, device="cpu")
-    cost = cost_of(small(seeds=3, halving=halving), store=store, device="cpu")
+    job = small(seeds=3, halving=Halving(first=2))
+    run_job(job, store=store, device="cpu")
+    assert cost_of(job, store=store, device="cpu").to_train == 0
+    store.reopen(store.runs()[0].key)
+    cost = cost_of(job, store=store, device="cpu")
     assert (cost.in_store, cost.to_train) == (2, 3)
     assert any("compared" in text for _, text in rows_of(cost))
+    others = cost_of(small(seeds=2, halving=Halving(first=2)), store=store, device="cpu")
+    assert others.in_store == 0, "in other company they are other runs"
 
 
 def cost(**changed: Any) -> Cost:
     timing = Timing(step=0.5, looks=3.0, test=2.0, device="cpu, 1 thread", part=None)
     usual: dict[str, Any] = {"members": 7, "in_store": 0, "to_train": 7, "seats": 4, "rounds": 2}
     usual |= {"steps": 100, "examples": 6400, "parameters": 10, "flops": 1_234_567, "flops_from": "counted"}
-    usual |= {"bytes": 999, "checkpoint_step": None, "bounded": True, "timing": timing}
+    usual |= {"bytes": 999, "step_bytes": 12_345_678, "checkpoint_step": None, "bounded": True}
+    usual |= {"timing": timing}
     return Cost(**{**usual, **changed})
 
 
@@ -124,6 +133,7 @@ def test_time_is_rounds_of_steps_and_looks() -> None:
     assert rows["time"] == "at most about 110 s; less if members stop early"
     assert rows["rate, measured here"] == "2 steps/s, 8 member-steps/s (cpu, 1 thread)"
     assert rows["FLOP in all"] == "864 M"
+    assert rows["memory of a step"] == "at least 12.3 MB"
     assert dict(rows_of(cost(bounded=False)))["time"] == "about 110 s"
     assert dict(rows_of(cost(checkpoint_step=40)))["checkpoint to go on from"] == "step 40"
 

@@ -140,7 +140,7 @@ def broken() -> Iterator[tuple[str, str]]:
     yield json.dumps({**plan, "version": 2}), "separatrix.plan is read in version 1; this one has version 2."
     yield json.dumps({**plan, "jobs": []}), "A plan has at least one job; none was given."
     yield json.dumps({**plan, "more": 1}), "more"
-    yield text.replace('"lr": 0.001', '"lr": 0'), "A learning rate is a number above 0; got lr=0.0."
+    yield text.replace('"lr": 0.001', '"lr": 0'), "A learning rate is a finite number above 0; got lr=0.0."
     yield text.replace('"lr": 0.001', '"lr": NaN'), "has NaN, which is no JSON number."
     yield text.replace('"heads": 2', '"heads": 3'), "got width=16 and heads=3. Try width=15."
     yield text.replace('"transformer"', '"transfomer"'), "Did you mean transformer"
@@ -148,7 +148,12 @@ def broken() -> Iterator[tuple[str, str]]:
         text.replace('"index-lookup"', '"nearest-neighbour"'),
         "nearest-neighbour has no parameter 'alphabet'",
     )
-    yield text.replace('"steps": 20', '"steps": 0'), "Training needs steps of at least 1; got steps=0."
+    yield text.replace('"steps": 20', '"steps": 0'), "Training needs steps from 1 to 2^40 − 1; got steps=0."
+    curriculum = '"curriculum": {"start": 2, "steps": 20, "stages": 4}'
+    yield (
+        text.replace('"curriculum": null', curriculum),
+        "A curriculum comes to the full n when its steps are",
+    )
     yield "[" * 5000, "nested too deep"
 
 
@@ -203,23 +208,63 @@ def test_code_that_a_plan_names_is_run_only_if_allowed(
 
 def test_options_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, small_job())
-    with pytest.raises(SystemExit) as stopped:
-        main([str(path), "--seats", "0"])
-    assert stopped.value.code == 2
-    assert "a whole number of at least 1 is needed; got '0'" in capsys.readouterr().err
+    for option, value, words in (
+        ("--seats", "0", "a whole number from 1 to 10^18 − 1 is needed; got '0'"),
+        ("--seats", "9" * 5000, f"a whole number from 1 to 10^18 − 1 is needed; got '{'9' * 40}'"),
+        ("--store", "", "the name of a folder is needed; got an empty one"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(path), option, value])
+        assert stopped.value.code == 2
+        assert words in capsys.readouterr().err
     code, _, err = ran(capsys, path, "--device", "tpu")
     assert (code, err) == (2, "A device is auto, cpu, cuda or cuda:1; got 'tpu'.\n")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+    ],
+)
 def test_too_little_memory_is_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    error: Exception, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(program, "run_job", fail)
     code, _, err = ran(capsys, written(tmp_path, small_job()))
-    assert (code, err) == (2, "This does not fit in the device's memory; give fewer --seats.\n")
+    assert (code, err) == (
+        2,
+        "This does not fit in memory; give fewer --seats, or a plan with a smaller batch or n.\n",
+    )
+
+
+def test_our_own_mistakes_are_not_taken_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("shapes cannot be multiplied")
+
+    monkeypatch.setattr(program, "run_job", fail)
+    with pytest.raises(RuntimeError, match="multiplied"):
+        ran(capsys, written(tmp_path, small_job()))
+
+
+def test_what_cannot_fit_is_refused_before_there_is_a_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, small_job(), small_job(steps=10))
+    monkeypatch.setattr("separatrix.training.memory.memory_of", lambda _: 1000)
+    assert refused(capsys, path).startswith("A step of 2 members on 8 examples of 9 positions needs at least")
+    monkeypatch.undo()
+    assert ran(capsys, path)[0] == 0
+    monkeypatch.setattr("separatrix.training.memory.memory_of", lambda _: 1000)
+    assert ran(capsys, path)[0] == 0, "what a store has need not fit"
 
 
 def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:

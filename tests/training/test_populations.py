@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -77,6 +78,31 @@ def test_one_that_goes_to_nan_is_retired_and_the_others_go_on() -> None:
     assert wild.steps < QUICK.steps
     assert all(bool(torch.isfinite(values).all()) for values in weights(wild)), "its last good weights"
     assert (sane.status, sane.steps) == ("done", QUICK.steps)
+
+
+@pytest.mark.parametrize("embedding", ["frozen", "sinusoidal"])
+def test_tables_that_are_not_trained_stay_when_a_neighbour_leaves(
+    embedding: Literal["frozen", "sinusoidal"],
+) -> None:
+    """The rows of those who left are taken out, and what nobody trains must come along with the rest."""
+    model, training = replace(MODEL, embedding=embedding), replace(QUICK, clip=0.0)
+    (alone,) = train(LOOKUP, model, members=[MINE], training=training, device="cpu")
+    wild, among = train(LOOKUP, model, members=[WILD, MINE], training=training, device="cpu")
+    assert wild.steps < among.steps
+    assert same(alone, among)
+    table = among.population.state_dict()["reading.table"]
+    fresh = Transformer(model, signature_of(LOOKUP), members=1).initialise([MINE.seed])
+    assert torch.equal(table, fresh.state_dict()["reading.table"])
+    assert bool(table.any())
+
+
+def test_the_last_look_is_at_examples_of_its_own() -> None:
+    """Those that decide when a member stops would flatter it."""
+    (one,) = train(LOOKUP, MODEL, members=[MINE], training=replace(QUICK, test_examples=400), device="cpu")
+    (test,) = evaluate(one.population, LOOKUP, examples=400, precision="float32", first=1 << 40)
+    (looks,) = evaluate(one.population, LOOKUP, examples=400, precision="float32")
+    assert (one.correct, one.examples) == (test.right, 400)
+    assert one.correct != looks.right
 
 
 def test_the_same_seed_sees_the_same_examples_and_another_sees_others() -> None:
@@ -268,18 +294,48 @@ def test_a_curriculum_needs_answers_that_stay_the_same() -> None:
         )
 
 
+def test_what_would_never_happen_is_refused() -> None:
+    """A full n that is never reached, a rung behind the last step."""
+    for steps in (24, 25):
+        with pytest.raises(InvalidInput, match=f"got {steps} steps of it and 24 in all. Give training more."):
+            replace(QUICK, curriculum=Curriculum(start=2, steps=steps))
+        with pytest.raises(InvalidInput, match=f"got first={steps} of 24 steps"):
+            replace(QUICK, halving=Halving(first=steps))
+    (one,) = train(
+        LOOKUP,
+        MODEL,
+        members=[MINE],
+        training=replace(QUICK, curriculum=Curriculum(start=2, steps=23)),
+        device="cpu",
+    )
+    assert one.curve[-1].n == LOOKUP.n
+    assert replace(QUICK, halving=Halving(first=23)).compares
+
+
+def counted(name: str, value: int) -> Training:
+    changed: dict[str, Any] = {name: value}
+    return Training(**changed)
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
     for wrong, words in (
         ({"lr": 0.0}, "above 0"),
         ({"lr": math.nan}, "above 0"),
         ({"seed": -1}, "2\\^62"),
-        ({"weight_decay": -1.0}, "at least 0"),
+        ({"weight_decay": -1.0}, "finite number of at least 0"),
+        ({"weight_decay": math.inf}, "finite number of at least 0"),
         ({"schedule": "linear"}, "constant or cosine"),
+        ({"warmup": 1 << 40}, r"between 0 and 2\^40 − 1 steps; got warmup=1099511627776\."),
+        ({"warmup": 10**400}, r"got warmup=a number beyond 10\^30\."),
     ):
         with pytest.raises(InvalidInput, match=words):
             Member(**wrong)
-    with pytest.raises(InvalidInput, match="at least 1"):
-        Training(steps=0)
+    for name in ("steps", "batch", "eval_every", "eval_examples", "test_examples"):
+        for value in (0, 1 << 40):
+            words = rf"Training needs {name.replace('_', ' ')} from 1 to 2\^40 − 1; got {name}={value}\."
+            with pytest.raises(InvalidInput, match=words):
+                counted(name, value)
+        assert getattr(counted(name, (1 << 40) - 1), name) == (1 << 40) - 1
     with pytest.raises(InvalidInput, match="two with lr"):
         train(LOOKUP, MODEL, members=[MINE, MINE], training=QUICK, device="cpu")
     with pytest.raises(
@@ -351,6 +407,24 @@ def test_a_retired_member_does_not_come_back() -> None:
     assert state.alive.tolist() == [False, True]
     assert state.retired.tolist() == [True, False]
     assert torch.equal(packed.values[0], kept)
+
+
+@pytest.mark.parametrize(
+    ("loss", "gradient"), [(math.nan, 1.0), (math.inf, 1.0), (1.0, math.nan), (1.0, math.inf), (1.0, 1e30)]
+)
+def test_a_loss_or_a_gradient_that_is_no_finite_number_retires(loss: float, gradient: float) -> None:
+    """So does a gradient of finite numbers that is longer than any."""
+    population = Transformer(MODEL, signature_of(LOOKUP), members=2).initialise([0, 1])
+    packed = pack(population)
+    state, kept = OptimiserState.fresh(packed), packed.values.clone()
+    rates = Rates.of([MINE, MINE], steps=9, device=torch.device("cpu"))
+    gradients = torch.ones_like(packed.values)
+    gradients[0, 3] = gradient
+    update(packed, state, rates, torch.tensor([loss, 1.0]), gradients, clip=1.0)
+    assert state.retired.tolist() == [True, False]
+    assert state.step.tolist() == [0, 1]
+    assert torch.equal(packed.values[0], kept[0])
+    assert not torch.equal(packed.values[1], kept[1])
 
 
 def test_a_points_loss_is_the_mean_since_the_last() -> None:

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from separatrix.errors import InvalidInput
+from separatrix.models.specs import ModelSpec
 from separatrix.models.transformer import Transformer
 from separatrix.store import Store
 from separatrix.tasks import task
@@ -184,6 +185,19 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path: Path) -> None:
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("embedding", ["frozen", "sinusoidal"])
+def test_tables_that_are_not_trained_are_there_again(tmp_path: Path, embedding: str) -> None:
+    """A checkpoint holds what is trained; the rest comes from the members' seeds, or from a formula."""
+    job = small_job(steps=12, members=3)
+    job = replace(
+        job, model=ModelSpec(name=job.model.name, params={**job.model.params, "embedding": embedding})
+    )
+    run_job(job, store=Store(tmp_path / "whole"), device="cpu", seats=2)
+    interrupted(job, tmp_path / "broken", looks=2, device="cpu", seats=2)
+    run_job(job, store=Store(tmp_path / "broken"), device="cpu", seats=2)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
 def test_without_a_good_checkpoint_it_begins_anew_and_says_so(tmp_path: Path) -> None:
     job = small_job(steps=12, members=2)
     run_job(job, store=Store(tmp_path / "whole"), device="cpu")
@@ -228,5 +242,5 @@ def test_a_run_is_loaded_back_from_the_store_alone(tmp_path: Path) -> None:
     )
     config = job.config_of(Member(lr=1.0, seed=77))
     run = Store(tmp_path).begin(config)
-    with pytest.raises(InvalidInput, match="is running; train it to its end first"):
+    with pytest.raises(InvalidInput, match="has not finished; train it to its end first"):
         load_run(Store(tmp_path), run.key)

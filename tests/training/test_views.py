@@ -284,7 +284,7 @@ def test_eighty_columns_are_enough() -> None:
     tally.looked(course([(None, 0)], of=tally.job, outcomes=[last]))
     lines = drawn(tally, Console(file=io.StringIO(), width=80, height=30, _environ={}))
     assert max(map(cell_len, lines)) <= 80
-    assert " ".join(lines[2].split()) == "1.25e-05 1000000 0.123 cosine 10000 250,000 0.5 0.900 solved"
+    assert " ".join(lines[2].split()) == "1.25e-05 1000000 0.123 cosine 10000 250,000 0.5 0.900 done"
     assert lines[3].rstrip().endswith("in the store")
     assert differing(many) == ("lr", "seed", "weight_decay", "schedule", "warmup")
     assert differing(many[:1]) == ("lr", "seed")

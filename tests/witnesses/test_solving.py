@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from separatrix.models import CausalModel
 from separatrix.precision import FixedNearest, system_named
 from separatrix.witnesses import Choices, witness_for
 from separatrix.witnesses.solving import ask, solve, written_answers
+from tests.forked import forked
 
 
 def test_an_answer_at_once() -> None:
@@ -99,9 +98,7 @@ def test_the_page_beside_kept_weights_that_write_runs_as_it_stands(tmp_path: Pat
     about = task("is-tree", n=4, form="cot")
     save(witness_for(about, family="transformer-cot"), tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "README.md").read_text(), re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = forked(code, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("which is right") == 3
     assert done.stdout.endswith("proved\n")

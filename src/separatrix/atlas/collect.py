@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast, get_args
 
+from separatrix.atlas.bounds import Needs, collect_bounds
 from separatrix.atlas.certified import Certified, certified
 from separatrix.atlas.examples import Example, example_of
 from separatrix.atlas.models import Zoo, collect_models
@@ -175,6 +176,7 @@ class Content:
     partners: tuple[Result, ...]
     questions: tuple[Theorem, ...]
     families: tuple[Family, ...]
+    needs: Needs
     models: Zoo
     errata: tuple[tuple[Work, tuple[Erratum, ...]], ...]
 
@@ -206,6 +208,7 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
         partners=partners,
         questions=open_questions(),
         families=tuple(FAMILIES.values()),
+        needs=collect_bounds(tuple(proven.values())),
         models=collect_models(),
         errata=_errata(),
     )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from separatrix.accounting import Size
-from separatrix.atlas.svg import WIDTH, Canvas, Point, text_width
+from separatrix.atlas.labels import LABEL, draw_labels
+from separatrix.atlas.svg import Canvas, Point
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS
 from separatrix.models.population import Population, signature_of
@@ -30,8 +31,6 @@ MODEL_N: Final = 200
 _SHORTEST, _LONGEST = 10, 100_000
 _LEAST, _MOST = 10**1.5, 10**9
 _TOP, _BOTTOM, _LEFT, _RIGHT = 26.0, 322.0, 34.0, 298.0
-_LABEL: Final = 15.0
-"""Least distance of two labels' middle lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +158,10 @@ def draw_states(cards: Sequence[ModelCard]) -> tuple[str, str]:
         points = [_at(n, curve.size.state_bits(n)) for n in _lengths()]
         canvas.polyline(points, curve.style)
         labels += [(points[-1], name, "small said" if curve.growing else "small") for name in curve.names]
-    lowest = _draw_labels(canvas, labels)
+    lowest = draw_labels(canvas, labels)
     says = _sentence(curves, symbol)
     title = "State bits against the length of the input"
-    return canvas.svg("model-states", title=title, desc=says, height=max(_BOTTOM + 34, lowest + _LABEL)), says
+    return canvas.svg("model-states", title=title, desc=says, height=max(_BOTTOM + 34, lowest + LABEL)), says
 
 
 def _curves(cards: Sequence[ModelCard]) -> list[_Curve]:
@@ -204,41 +203,6 @@ def _draw_axes(canvas: Canvas) -> None:
         canvas.text((x, _BOTTOM + 12), f"{10**power:,}", "small")
     canvas.line((_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), "edge")
     canvas.text(((_LEFT + _RIGHT) / 2, _BOTTOM + 28), "n, tokens read", "note")
-
-
-def _draw_labels(canvas: Canvas, labels: Sequence[tuple[Point, str, str]]) -> float:
-    """Names behind the ends of their curves, moved apart where these lie close; where the last stands."""
-    ordered = sorted(labels, key=lambda label: label[0][1])
-    heights = list(_apart([end[1] for end, _, _ in ordered]))
-    for (end, words, style), y in zip(ordered, heights, strict=True):
-        x = end[0] + 18
-        canvas.polyline([(end[0] + 2, end[1]), (x - 3, y)], "edge faint")
-        canvas.text((x, y), _cut(words, x), style, anchor="start")
-    return heights[-1]
-
-
-def _apart(wanted: Sequence[float]) -> Iterator[float]:
-    """Heights near those wanted, in their order and not too close: crowds spread about their middle."""
-    crowds: list[list[float]] = []
-    for height in wanted:
-        crowds.append([height])
-        while len(crowds) > 1 and _top(crowds[-1]) - _top(crowds[-2]) < _LABEL * len(crowds[-2]):
-            last = crowds.pop()
-            crowds[-1] += last
-    for crowd in crowds:
-        yield from (_top(crowd) + _LABEL * place for place in range(len(crowd)))
-
-
-def _top(crowd: Sequence[float]) -> float:
-    """Where the first of a crowd stands; none stands above the drawing."""
-    return max(_LABEL / 2, sum(crowd) / len(crowd) - _LABEL * (len(crowd) - 1) / 2)
-
-
-def _cut(words: str, x: float) -> str:
-    """The words, shortened if they would leave the drawing."""
-    if x + text_width(words, small=True) <= WIDTH:
-        return words
-    return words[: int((WIDTH - x) / text_width(" ", small=True)) - 1] + "…"
 
 
 def _raised(power: int) -> str:

@@ -23,7 +23,7 @@ __all__ = ["render_page", "typeset"]
 _CODE: Final = re.compile(r"`([^`<>]+)`")
 _SUBSCRIPT: Final = re.compile(r"\b([A-Za-z])_(?:\{([^{}<>]+)\}|([A-Za-z0-9])(?![A-Za-z0-9_]))")
 _SUPERSCRIPT: Final = re.compile(
-    r"(?<=[A-Za-z0-9)}])\^(?:\(([^()<>]+)\)|([-−]?[A-Za-z0-9Ω]+(?:\.[0-9]+|\([0-9]\))?))"
+    r"(?<=[A-Za-z0-9)}|])\^(?:\(([^()<>]+)\)|([-−]?[A-Za-z0-9Ω]+(?:\.[0-9]+|\([0-9]\))?))"
 )
 """An exponent is one word, as in N^-K, 2^16 or N^Ω(1), or anything in parentheses."""
 
@@ -38,6 +38,7 @@ def render_page(content: Content, drawings: Mapping[str, Drawing]) -> str:
             content=content,
             drawings={name: (Markup(entry.svg), entry.caption) for name, entry in drawings.items()},
             task_names={card.name for card in content.tasks},
+            needs_plot=Markup(content.needs.plot),
             states=Markup(content.models.plot),
             emblem=Markup(emblem()),
             style=Markup(style),

@@ -14,14 +14,18 @@ from typing import Final
 from cyclopts import App, CycloptsError, Group
 
 import separatrix
+from separatrix.cli.auditing import audit, audit_command
+from separatrix.cli.bounding import bound, wall
 from separatrix.cli.certifying import certify
 from separatrix.cli.describing import describe
 from separatrix.cli.flags import listed, named_task, with_task_flags
 from separatrix.cli.frontier import frontier
 from separatrix.cli.listing import list_tasks
+from separatrix.cli.matrix import matrix_command
 from separatrix.cli.models import list_models, size_command
 from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
+from separatrix.cli.protocol import protocol
 from separatrix.cli.runs import runs_app
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
@@ -41,10 +45,15 @@ _COMMANDS: Final = (
     "witness",
     "certify",
     "frontier",
+    "bound",
+    "wall",
+    "protocol",
+    "matrix",
     "solve",
     "turing",
     "models",
     "size",
+    "audit",
     "train",
     "runs",
     "atlas",
@@ -110,7 +119,17 @@ def _app(tokens: Sequence[str]) -> App:
     """The commands; those about a task have the flags of the task that the words name."""
     _refuse_values(tokens)
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
-    about_a_task = command in {"sample", "describe", "witness", "frontier", "solve", "train"}
+    about_a_task = command in {
+        "sample",
+        "describe",
+        "witness",
+        "frontier",
+        "solve",
+        "train",
+        "bound",
+        "wall",
+        "protocol",
+    }
     task = named_task(words) if about_a_task else None
     if about_a_task and task is None and not _HELP.intersection(words):
         raise InvalidInput(f"{command} needs the name of a task; `separatrix tasks` lists them.")
@@ -136,10 +155,19 @@ def _app(tokens: Sequence[str]) -> App:
         ("witness", with_task_flags(witness, task), f"witness {named} --n N [OPTIONS]"),
         ("certify", certify, "certify PATH [--json]"),
         ("frontier", with_task_flags(frontier, task), f"frontier {named} --n N [OPTIONS]"),
+        ("bound", with_task_flags(bound, task), f"bound {named} --n N [OPTIONS]"),
+        ("wall", with_task_flags(wall, task, deferred=True), f"wall {named} --family F [OPTIONS]"),
+        (
+            "protocol",
+            with_task_flags(protocol, task, deferred=True),
+            f"protocol {named} --family F --n N [OPTIONS]",
+        ),
+        ("matrix", matrix_command(words if command == "matrix" else ()), "matrix PROBLEM --n N [OPTIONS]"),
         ("solve", with_task_flags(solve, task, deferred=True), f"solve {named} --input TEXT [OPTIONS]"),
         ("turing", turing, "turing MACHINE [OPTIONS]"),
         ("models", list_models, "models [--json]"),
         ("size", size_command(words if command == "size" else ()), "size MODEL --n N [OPTIONS]"),
+        ("audit", audit_command(words) if command == "audit" else listed(audit), "audit CONFIG [OPTIONS]"),
         # Its flags come from modules that import torch, which no other command should wait for.
         (
             "train",

@@ -40,7 +40,7 @@ MODEL_NAME = inspect.Parameter(
     "model",
     inspect.Parameter.POSITIONAL_ONLY,
     annotation=Annotated[
-        str, Parameter(help="Name of the model, as `separatrix models` lists them, or module:factory.")
+        str, Parameter(help="Name of the model, as `separatrix models` lists them, or module:name.")
     ],
 )
 
@@ -96,15 +96,26 @@ def size(
     precision_bits: Annotated[Whole, Parameter(help="Bits of a number.")] = 32,
     json: AsJson = False,
 ) -> None:
-    """Count a model at a length: parameters, and the bits of state that it carries."""
+    """Count a model at a length: parameters, and the bits of state that it carries.
+
+    The state is that after the whole input of a task, which may have more positions than n.
+    """
     from separatrix.models.population import signature_of
 
-    counted = model(config, signature_of(task), members=1).size(task.n, precision_bits)
+    read = task.length
+    counted = model(config, signature_of(task), members=1).size(read, precision_bits)
     if json:
-        head = {"model": model.name, "config": dataclasses.asdict(config), "task": task.name, "n": task.n}
-        write_json({**head, **counted.to_fields(), "state_bits": counted.state_bits(task.n)})
+        head = {
+            "model": model.name,
+            "config": dataclasses.asdict(config),
+            "task": task.name,
+            "n": task.n,
+            "positions": read,
+        }
+        write_json({**head, **counted.to_fields(), "state_bits": counted.state_bits(read)})
     else:
-        print(printable(counted.table(n=task.n)))
+        print(printable(counted.table(n=read)))
+        print(printable(f"positions: inputs of {task.name} with n={task.n:,} have {read:,}"))
 
 
 def size_command(words: Sequence[str]) -> Callable[..., int | None]:

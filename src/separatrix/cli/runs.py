@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, get_args
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CoercionError, Group, Parameter, Token
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.output import note, printable_line, stdout_console, wrapped, write_json
-from separatrix.store.runs import Status
 
 if TYPE_CHECKING:
     from separatrix.store import Point, Run, Store
 
-__all__ = ["runs_app"]
+__all__ = ["Place", "runs_app"]
 
-_COLOURS: Final = {
+Standing: TypeAlias = Literal["running", "cut off", "done", "retired", "dropped", "stopped"]
+"""A run's status, where `running` is only what a process is training now."""
+
+_COLOURS: Final[dict[str, str]] = {
     "done": "green",
     "running": "cyan",
+    "cut off": "yellow",
     "stopped": "yellow",
     "retired": "red",
     "dropped": "magenta",
@@ -36,12 +39,33 @@ _NONE: Final = "–"
 
 Item = TypeVar("Item")
 
+
+def _folder(_: type, tokens: Sequence[Token]) -> Path:
+    """A path that says something: an empty one would be the folder one happens to be in."""
+    if not tokens[0].value.strip():
+        raise CoercionError(token=tokens[0])
+    return Path(tokens[0].value)
+
+
+def _standing(_: type, tokens: Sequence[Token]) -> str:
+    """`cut off` may be written with a hyphen, which needs no quotes."""
+    name = tokens[0].value.replace("-", " ")
+    if name not in get_args(Standing):
+        raise CoercionError(token=tokens[0])
+    return name
+
+
 Place = Annotated[
-    Path | None, Parameter(name="--store", help="Folder of the store. [default: $SEPARATRIX_STORE, or runs]")
+    Path | None,
+    Parameter(
+        name="--store",
+        help="Folder of the store. [default: $SEPARATRIX_STORE, or runs]",
+        converter=_folder,
+    ),
 ]
 OfTask = Annotated[str | None, Parameter(help="Only runs on this task.")]
 OfModel = Annotated[str | None, Parameter(help="Only runs of this model.")]
-OfStatus = Annotated[Status | None, Parameter(help="Only runs of this status.")]
+OfStatus = Annotated[Standing | None, Parameter(help="Only runs of this status.", converter=_standing)]
 OfLength = Annotated[Whole | None, Parameter(help="Only runs on tasks of this size.")]
 
 
@@ -78,17 +102,17 @@ def list_runs(
 ) -> None:
     """List runs: what was trained, how, and how well it does."""
     opened = _opened(store)
-    found = opened.runs(task=task, model=model, status=status, n=n)
+    found, cut = _found(opened, task=task, model=model, status=status, n=n)
     if json:
-        write_json({"store": str(opened.path), "runs": [run.to_fields() for run in found]})
+        write_json({"store": str(opened.path), "runs": [_fields(run, cut) for run in found]})
     elif not found:
         print(printable_line(f"There are no such runs in '{opened.path}'."))
     else:
         console = stdout_console()
-        wide = _table(found, gap=2)
+        wide = _table(found, cut, gap=2)
         needs = Measurement.get(console, console.options.update(max_width=10 * console.width), wide).maximum
         # Long names leave less room between the columns before they are broken.
-        console.print(wide if needs <= console.width else _table(found, gap=1))
+        console.print(wide if needs <= console.width else _table(found, cut, gap=1))
 
 
 def show_run(
@@ -101,13 +125,13 @@ def show_run(
     """Show a run: its config, its result and its learning curve."""
     opened = _opened(store)
     run = opened.run(key)
-    curve = opened.curve(run.key)
+    curve, cut = opened.curve(run.key), opened.cut_off()
     if json:
-        write_json({**run.to_fields(), "curve": [point.to_fields() for point in curve]})
+        write_json({**_fields(run, cut), "curve": [point.to_fields() for point in curve]})
         return
-    console = stdout_console()
-    console.print(Text.assemble((run.status, f"bold {_COLOURS[run.status]}"), f"  {run.key}"))
-    for title, lines in (("config", _config(run)), ("result", _result(run))):
+    console, standing = stdout_console(), _shown(run, cut)
+    console.print(Text.assemble((standing, f"bold {_COLOURS[standing]}"), f"  {run.key}"))
+    for title, lines in (("config", _config(run)), ("result", _result(run, standing))):
         console.print(Text(title, "bold"))
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
@@ -137,7 +161,7 @@ def export_runs(
     from separatrix.store.exporting import as_csv, export
 
     opened = _opened(store)
-    found = opened.runs(task=task, model=model, status=status, n=n)
+    found, _ = _found(opened, task=task, model=model, status=status, n=n)
     if out is not None:
         export(found, out)
     if json:
@@ -185,27 +209,52 @@ def _opened(place: Path | None) -> Store:
     return Store(default_place() if place is None else place, must_exist=True)
 
 
-def _table(runs: Sequence[Run], *, gap: int) -> Table:
-    """Two lines a run: the model stands below its task, the interval below the accuracy."""
+def _found(
+    store: Store, *, task: str | None, model: str | None, status: Standing | None, n: int | None
+) -> tuple[tuple[Run, ...], frozenset[str]]:
+    """The runs of which all this is true, and the keys of those that were cut off."""
+    found = store.runs(task=task, model=model, status="running" if status == "cut off" else status, n=n)
+    cut = store.cut_off() if any(run.status == "running" for run in found) else frozenset()
+    return tuple(run for run in found if status is None or _shown(run, cut) == status), cut
+
+
+def _shown(run: Run, cut: Collection[str]) -> Standing:
+    return "cut off" if run.key in cut else run.status
+
+
+def _fields(run: Run, cut: Collection[str]) -> dict[str, Any]:
+    return {**run.to_fields(), "status": _shown(run, cut)}
+
+
+def _table(runs: Sequence[Run], cut: Collection[str], *, gap: int) -> Table:
+    """Two lines a run: its status below its key, the model below the task, the interval below the rate."""
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("key", no_wrap=True, style="cyan")
+    table.add_column("key\nstatus", no_wrap=True)
     table.add_column("task\nmodel", overflow="fold")
-    for name in ("n", "lr", "seed", "steps", "accuracy\ninterval"):
+    for name in ("n", "lr", "seed", "steps\nsolved at", "accuracy\ninterval"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
     for run in runs:
         accuracy = _NONE if run.accuracy is None else f"{_percent(run.accuracy)} %"
+        standing = _shown(run, cut)
         table.add_row(
-            run.short,
-            Text(f"{printable_line(run.task)}\n{printable_line(run.model)}"),
+            Text.assemble((run.short, "cyan"), "\n", (standing, _COLOURS[standing])),
+            Text(f"{printable_line(run.task)}\n{printable_line(_shaped(run))}"),
             _NONE if run.n is None else str(run.n),
             _setting(run, "lr"),
             _setting(run, "seed"),
-            f"{run.steps:,}",
+            f"{run.steps:,}" if run.solved_at is None else f"{run.steps:,}\n{run.solved_at:,}",
             accuracy if run.low is None or run.high is None else f"{accuracy}\n{_interval(run)}",
-            Text(run.status, _COLOURS[run.status]),
         )
     return table
+
+
+def _shaped(run: Run) -> str:
+    """The model with its layers and width, where it has both: transformer-(1,64)."""
+    model = run.config["model"]
+    params = model["params"] if isinstance(model, Mapping) else None
+    shape = [params.get(name) for name in ("layers", "width")] if isinstance(params, Mapping) else []
+    whole = shape and all(isinstance(part, int) and not isinstance(part, bool) for part in shape)
+    return f"{run.model}-({shape[0]},{shape[1]})" if whole else run.model
 
 
 def _setting(run: Run, name: str) -> str:
@@ -259,8 +308,10 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-def _result(run: Run) -> list[tuple[str, str]]:
+def _result(run: Run, standing: Standing) -> list[tuple[str, str]]:
     solved = "" if run.solved_at is None else f", solved at {run.solved_at:,}"
+    if standing == "cut off":
+        solved = " at the last checkpoint; train the same again to go on" if run.steps else ", nothing saved"
     lines = [("steps", f"{run.steps:,}{solved}")]
     if run.accuracy is not None:
         asked = f"{run.correct:,} of {run.examples:,} right; 95 % interval {_interval(run)}"

@@ -7,7 +7,8 @@ import inspect
 import itertools
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -31,7 +32,7 @@ from separatrix.cli.flags import (
 )
 from separatrix.cli.output import json_line, note, note_if_long, printable_line, stdout_console, write_json
 from separatrix.cli.runs import Place
-from separatrix.errors import InvalidInput
+from separatrix.errors import InvalidInput, TooLarge
 from separatrix.files import written_whole
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ _TRAINING_PLACE: Final = 1.6
 ModelName = Annotated[
     str,
     Parameter(
-        help="Name of the model, as `separatrix models` lists them, or module:factory for an nn.Module of "
-        "your own; --help after it shows its flags.",
+        help="Name of the model, as `separatrix models` lists them, or module:name for a mixer or an "
+        "nn.Module of your own; --help after it shows its flags.",
         group=Group("Model", sort_key=0),
     ),
 ]
@@ -97,7 +98,6 @@ def train(
     What the store has is not trained again, and what was cut off goes on from its last checkpoint.
     """
     from separatrix.store import default_place
-    from separatrix.training.running import chosen_device
 
     if seats is not None and seats < 1:
         raise InvalidInput(f"A population has at least one seat; got seats={seats}.")
@@ -107,12 +107,13 @@ def train(
     if save_plan is not None:
         _save(save_plan, job, json=json)
         return
-    chosen_device(device)
     where = _Where(place, device, seats, compile, backend, deterministic)
-    if plan:
-        _print_cost(job, where, json=json)
-    else:
-        _print_results(job, _trained(job, where, json=json), place, json=json)
+    with _within_memory():
+        _check_room(job, where)
+        if plan:
+            _print_cost(job, where, json=json)
+        else:
+            _print_results(job, _trained(job, where, json=json), place, json=json)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,9 +245,40 @@ def _save(path: Path, job: Job, *, json: bool) -> None:
         print(printable_line(str(path)))
 
 
-def _trained(job: Job, where: _Where, *, json: bool) -> tuple[Trained, ...]:
-    import torch
+@contextmanager
+def _within_memory() -> Iterator[None]:
+    """Where memory runs out in the block, that is a sentence."""
+    from separatrix.training.memory import ran_out
 
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        raise TooLarge(
+            "This does not fit in memory; give fewer --seats, a smaller --batch or a smaller --n."
+        ) from None
+
+
+def _check_room(job: Job, where: _Where) -> None:
+    """Refuse what cannot be computed here, before a store is made; what a store has need not fit."""
+    from separatrix.store import has_store
+    from separatrix.training.memory import require_room
+    from separatrix.training.running import placing_for
+
+    placing = placing_for(
+        job,
+        device=where.device,
+        seats=where.seats,
+        compiled=where.compiled,
+        backend=where.backend,
+        own_code=True,
+    )
+    if not has_store(where.store):
+        require_room(job, placing)
+
+
+def _trained(job: Job, where: _Where, *, json: bool) -> tuple[Trained, ...]:
     from separatrix.store import Store
     from separatrix.training import run_job
     from separatrix.training.views import watching
@@ -268,20 +300,15 @@ def _trained(job: Job, where: _Where, *, json: bool) -> tuple[Trained, ...]:
     except KeyboardInterrupt:
         note(_interrupted(job, store))
         raise
-    except torch.OutOfMemoryError:
-        raise InvalidInput(
-            "This does not fit in the device's memory; give fewer --seats or a smaller --batch."
-        ) from None
 
 
 def _interrupted(job: Job, store: Store) -> str:
     """How to go on, in one line."""
     from separatrix.store.checkpoints import Checkpoints
 
-    kept = Checkpoints(store.folder_of(job.key), job.key).paths()
-    if not kept:
+    step = Checkpoints(store.folder_of(job.key), job.key).last_step()
+    if step is None:
         return "Interrupted before the first checkpoint; the same command begins again with all unfinished."
-    step = int(kept[0].stem.removeprefix("step-"))
     return f"Interrupted; run the same command again to go on from step {step:,} in '{store.path}'."
 
 
@@ -303,7 +330,7 @@ def _print_results(job: Job, trained: Sequence[Trained], place: Path, *, json: b
         solved = one.solved_at is not None
         table.add_row(
             *(setting(one.member, name) for name in columns),
-            Text("solved" if solved else one.status, "green" if solved else _STATUSES.get(one.status, "")),
+            Text(one.status, "green" if solved else _STATUSES.get(one.status, "")),
             f"{one.steps:,}",
             "–" if one.solved_at is None else f"{one.solved_at:,}",
             f"{one.accuracy:.4f}",
@@ -313,11 +340,11 @@ def _print_results(job: Job, trained: Sequence[Trained], place: Path, *, json: b
 
 
 def _print_cost(job: Job, where: _Where, *, json: bool) -> None:
-    from separatrix.store import Store
+    from separatrix.store import Store, has_store
     from separatrix.training.costs import cost_of, rows_of
 
     # Asking for a price makes no store.
-    store = Store(where.store) if (where.store / "runs.sqlite").exists() else None
+    store = Store(where.store) if has_store(where.store) else None
     with note_if_long("Timing a few steps."):
         cost = cost_of(
             job,

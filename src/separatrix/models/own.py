@@ -7,9 +7,10 @@
             self.value = Linear(members, config.width, config.width, law=normal(0.02))
         ...
 
-registers a whole model around the mixer, to be trained by its name like any other. A plain module needs
-nothing of this: `plain_model("my_module:make_net")` calls `make_net(signature)` once for each member and
-trains the copies side by side, one after another within a step. It is the simplest way in and the slowest.
+registers a whole model around the mixer, to be trained by its name like any other, and by the name
+`my_module:RunningMean` also where nobody has imported it yet. A plain module needs nothing of this:
+`plain_model("my_module:make_net")` calls `make_net(signature)` once for each member and trains the copies
+side by side, one after another within a step. It is the simplest way in and the slowest.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 from torch import nn
@@ -25,6 +27,7 @@ from torch import nn
 from separatrix.accounting import StatePart
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS
+from separatrix.models.factories import code_of
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.laws import normal
 from separatrix.models.members import LayerNorm
@@ -35,11 +38,13 @@ from separatrix.models.stack import Block, Frame, Mixer, Mixing, Reading, Stack,
 from separatrix.options import require
 from separatrix.records import require_text
 
-__all__ = ["mixer", "mixer_model", "plain_model"]
+__all__ = ["mixer", "mixer_model", "model_around", "plain_model"]
 
 Kind = TypeVar("Kind", bound=type[Mixing])
 _Made: TypeAlias = Callable[[int, StackConfig], Mixing]
 _DEVIATION = 0.02
+_AROUND: dict[type[Mixing], type[Population]] = {}
+"""The model around each mixer that was decorated."""
 
 
 def mixer(name: str, *, title: str, source: str, positions: bool = False) -> Callable[[Kind], Kind]:
@@ -51,10 +56,23 @@ def mixer(name: str, *, title: str, source: str, positions: bool = False) -> Cal
     """
 
     def add(kind: Kind) -> Kind:
-        MODELS.register(name)(mixer_model(kind, name, title=title, source=source, positions=positions))
+        model = mixer_model(kind, name, title=title, source=source, positions=positions)
+        _AROUND[kind] = MODELS.register(name)(model)
         return kind
 
     return add
+
+
+@cache
+def model_around(kind: type[Mixing], name: str) -> type[Population]:
+    """The model around a decorated mixer under the name `module:Class`, by which any process finds it."""
+    if kind not in _AROUND:
+        raise InvalidInput(
+            f"{name} is a mixer, and the decorator @mixer makes a model around one; put it before the class."
+        )
+    model = _AROUND[kind]
+    places = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind.__name__, (model,), {**places, "name": name, "code": code_of(name, kind)})
 
 
 def mixer_model(

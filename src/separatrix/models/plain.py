@@ -14,15 +14,12 @@ global generator is put back behind it.
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import inspect
-import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -30,83 +27,34 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from separatrix.accounting import Size, StatePart
-from separatrix.errors import InvalidInput
+from separatrix.errors import InvalidInput, SeparatrixError
+from separatrix.models.factories import Factory, Maker, factory_of, maker_named
 from separatrix.models.members import MemberModule, taken
 from separatrix.models.population import ModelConfig, Population, Signature
+from separatrix.models.probing import check_twin, probe, tensors_of, unreadable
 from separatrix.options import option, require
-from separatrix.tasks.interface import Tokens
 
-__all__ = ["PLAIN_NAME", "plain_model"]
+__all__ = ["plain_model"]
 
-Factory: TypeAlias = Callable[..., nn.Module]
-PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_OPTION_TYPES: Final = (bool, int, float, str)
 _INHERITED: Final = ("layers", "width")
 
 
 def plain_model(name: str) -> type[Population]:
     """The model that the factory `module:factory` makes; the module is imported, which runs its code."""
-    return _model(name, _factory(name))
+    return _model(name, maker_named(name))
 
 
 @cache
-def _model(text: str, factory: Factory) -> type[Population]:
+def _model(text: str, maker: Maker) -> type[Population]:
     """One class for each factory, so that a model named twice is the same."""
-    takes_signature, options = _taken_by(text, factory)
-    config = _config(text, options)
+    factory = factory_of(text, maker)
+    config = _config(text, factory.options)
     said = {"name": text, "title": text, "source": f"the user's own {text}", "Config": config}
-    inside = {"factory": staticmethod(factory), "takes_signature": takes_signature, "options": tuple(options)}
+    inside: dict[str, Any] = {"factory": factory, "code": factory.code, "tried": set()}
     return type("PlainModel", (_PlainModel,), {"__module__": __name__, **said, **inside})
 
 
-def _factory(name: str) -> Factory:
-    if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
-        raise InvalidInput(
-            f"A model of your own is named module:factory, such as my_models:make_net; got {name!r:.60}."
-        )
-    place, word = name.split(":")
-    try:
-        module = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise InvalidInput(
-                f"The module {place} needs {error.name}, which is not installed; install it first."
-            ) from error
-        raise InvalidInput(
-            f"There is no module {error.name} to import {word} from; put its folder on PYTHONPATH."
-        ) from error
-    except Exception as error:
-        raise InvalidInput(
-            f"The module {place} cannot be imported; it raises {type(error).__name__}: {error}"
-        ) from error
-    if word not in vars(module):
-        raise InvalidInput(f"The module {place} has nothing called {word}; define it there.")
-    factory = vars(module)[word]
-    if not callable(factory):
-        raise InvalidInput(
-            f"{name} must be a function that returns an nn.Module; it is of type {type(factory).__name__}."
-        )
-    return factory  # type: ignore[no-any-return]
-
-
-def _taken_by(text: str, factory: Factory) -> tuple[bool, dict[str, Any]]:
-    """Whether the factory takes the signature, and its options with their defaults."""
-    options: dict[str, Any] = {}
-    others = []
-    for word, parameter in inspect.signature(factory).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and type(parameter.default) in _OPTION_TYPES:
-            options[word] = parameter.default
-        else:
-            others.append(parameter)
-    if len(others) > 1 or any(other.kind is not other.POSITIONAL_OR_KEYWORD for other in others):
-        raise InvalidInput(
-            f"A factory is called with the task's signature, and its options are keyword-only with a number, "
-            f"a truth value or a text as default; {text} takes {inspect.signature(factory)}."
-        )
-    return bool(others), options
-
-
-def _config(text: str, options: dict[str, Any]) -> type[ModelConfig]:
+def _config(text: str, options: Mapping[str, Any]) -> type[ModelConfig]:
     fields: list[Any] = [
         (word, type(default), option(default, help=f"{word} of {text}")) for word, default in options.items()
     ]
@@ -126,22 +74,29 @@ class _PlainModel(Population):
     """Copies of a module that knows nothing of members."""
 
     factory: ClassVar[Factory]
-    takes_signature: ClassVar[bool]
-    options: ClassVar[tuple[str, ...]]
+    tried: ClassVar[set[tuple[ModelConfig, Signature]]]
+    """What has been found fit: a model is built again for each member that is done."""
 
     def __init__(self, config: ModelConfig, signature: Signature, *, members: int) -> None:
         super().__init__(config, signature, members=members)
-        self.copies = _Copies(members, self._make, signature, name=self.name)
+        with _seeded(0):
+            module = self._make()
+        if (config, signature) not in self.tried:
+            self._try_out(module)
+            self.tried.add((config, signature))
+        self.copies = _Copies(members, module, self._make, name=self.name)
+
+    def _try_out(self, module: nn.Module) -> None:
+        # Gradients are part of it, also where the caller has no use for them.
+        with torch.inference_mode(False), torch.enable_grad():
+            with _seeded(0):
+                twin = self._make()
+            probe(twin, self.signature, name=self.name)
+        check_twin(module, twin, name=self.name)
 
     def _make(self) -> nn.Module:
-        given = {word: getattr(self.config, word) for word in self.options}
-        kind = type(self)
-        module = kind.factory(self.signature, **given) if kind.takes_signature else kind.factory(**given)
-        if not isinstance(module, nn.Module):
-            raise InvalidInput(
-                f"{self.name} must return an nn.Module; what it returns is of type {type(module).__name__}."
-            )
-        return module
+        given = {word: getattr(self.config, word) for word in self.factory.options}
+        return self.factory(self.signature, given).train()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,17 +108,25 @@ class _PlainModel(Population):
         """Nothing: what a module of the user's own does may be beyond a compiler."""
         return ()
 
+    @property
+    def recordable(self) -> bool:
+        """Not with a recurrent layer of torch's, whose library does not let itself be recorded."""
+        return not self.copies.recurrent
+
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """It does not read token by token."""
         return ()
 
     def size(self, n: int, precision: int) -> Size:
-        """Parameters as the module holds them; its width is the widest last axis, unless it is an option."""
+        """Parameters as the module holds them; its width is the widest last axis, unless it is an option.
+
+        A single number, which has no axis, is one wide.
+        """
         size = super().size(n, precision)
-        if "width" in self.options:
+        if "width" in self.factory.options:
             return size
-        widest = max(values.shape[-1] for values in self.parameters() if values.dim() > 1)
-        return dataclasses.replace(size, width=widest)
+        wide = [values.shape[-1] for values in self.parameters() if values.dim() > 1]
+        return dataclasses.replace(size, width=max([1, *wide]))
 
     def forward(
         self,
@@ -177,45 +140,48 @@ class _PlainModel(Population):
 class _Copies(MemberModule):
     """The weights of all copies, stacked under the names they have in the module, a slash for each dot."""
 
-    def __init__(
-        self, members: int, make: Callable[[], nn.Module], signature: Signature, *, name: str
-    ) -> None:
+    def __init__(self, members: int, module: nn.Module, make: Callable[[], nn.Module], *, name: str) -> None:
         super().__init__(members)
         self._make, self._name = make, name
-        with _seeded(0):
-            module = make()
-            _probe(module, signature, name=name)
-        self._module = _Hidden(
+        self._hidden = _Hidden(
             module=module,
-            words=tuple(word for word, _ in _tensors(module)),
+            words=tuple(word for word, _ in tensors_of(module)),
             recurrent=any(isinstance(part, nn.RNNBase) for part in module.modules()),
         )
-        for word, values in _tensors(module):
-            stacked = torch.zeros(members, *values.shape, dtype=values.dtype)
+        self.stacked = nn.Module()
+        for word, values in tensors_of(module):
+            rows = torch.zeros(members, *values.shape, dtype=values.dtype)
             trained = isinstance(values, nn.Parameter) and values.requires_grad
-            holder = nn.Parameter(stacked) if trained else nn.Buffer(stacked)
-            setattr(self, _key(word), holder)
-        require(
-            any(True for _ in self.parameters()), f"{name} returns a module that has no weights to train."
-        )
+            setattr(self.stacked, _key(word), nn.Parameter(rows) if trained else nn.Buffer(rows))
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether a part of the module is torch's own LSTM, GRU or RNN."""
+        return self._hidden.recurrent
 
     def draw(self, prefix: str, member: int, seed: int) -> None:
         """Give one member what a fresh module has."""
         with _seeded(seed), torch.no_grad():
-            for word, values in _tensors(self._make()):
-                mine = getattr(self, _key(word))
-                require(
-                    mine.shape[1:] == values.shape,
-                    f"{self._name} returns modules of different shapes: {word} is {tuple(mine.shape[1:])} in "
-                    f"one and {tuple(values.shape)} in another.",
-                )
+            drawn = dict(tensors_of(self._make()))
+        for word in sorted(drawn.keys() ^ set(self._hidden.words)):
+            raise InvalidInput(f"{self._name} returns modules of different parts: only some have {word}.")
+        for word, values in drawn.items():
+            mine = getattr(self.stacked, _key(word))
+            require(
+                mine.shape[1:] == values.shape,
+                f"{self._name} returns modules of different shapes: {word} is {tuple(mine.shape[1:])} in "
+                f"one and {tuple(values.shape)} in another.",
+            )
+            with torch.no_grad():
                 mine[member].copy_(values)
 
     def forward(
         self, inputs: Shaped[Tensor, "member batch pos *width"]
     ) -> Float[Tensor, "member batch pos out"]:
         """One call for each member."""
-        if not self._module.recurrent:
+        if inputs.is_floating_point():
+            inputs = inputs.to(next(self.parameters()).dtype)
+        if not self.recurrent:
             return self._called(inputs)
         with warnings.catch_warnings():
             # A member's weights are slices of stacked ones and never one block, as cuDNN would have them.
@@ -225,13 +191,17 @@ class _Copies(MemberModule):
     def _called(
         self, inputs: Shaped[Tensor, "member batch pos *width"]
     ) -> Float[Tensor, "member batch pos out"]:
-        module, words = self._module.module, self._module.words
-        if inputs.is_floating_point():
-            inputs = inputs.to(next(self.parameters()).dtype)
-        outputs = [
-            functional_call(module, {word: getattr(self, _key(word))[member] for word in words}, (row,))
-            for member, row in enumerate(inputs.unbind(0))
-        ]
+        module, words = self._hidden.module, self._hidden.words
+        outputs = []
+        for member, row in enumerate(inputs.unbind(0)):
+            weights = {word: getattr(self.stacked, _key(word))[member] for word in words}
+            try:
+                outputs.append(functional_call(module, weights, (row,)))
+            except (SeparatrixError, MemoryError, torch.OutOfMemoryError):
+                raise
+            except Exception as error:
+                # It may read full length in float32 on a CPU and nothing else.
+                raise unreadable(self._name, row, error) from error
         return torch.stack(outputs)
 
 
@@ -248,65 +218,9 @@ def _key(word: str) -> str:
     return word.replace(".", "/")
 
 
-def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Weights and buffers, each once, under its first name."""
-    yield from module.named_parameters()
-    yield from module.named_buffers()
-
-
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Torch's CPU generator begins at this seed within, and is what it was behind."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
-
-
-def _probe(module: nn.Module, signature: Signature, *, name: str) -> None:
-    """Refuse a module that gives no output of the right shape, draws numbers, or changes its own buffers."""
-    dropping = [part for part in module.modules() if _drops(part)]
-    require(
-        not dropping,
-        f"{name} has active dropout ({type(dropping[0]).__name__ if dropping else ''}), and a member must "
-        "compute the same whoever its neighbours are; set its probability to 0.",
-    )
-    inputs = _inputs(signature)
-    before = [values.clone() for _, values in module.named_buffers()]
-    module.train()
-    with torch.no_grad():
-        try:
-            first, second = module(inputs), module(inputs)
-        except Exception as error:
-            raise InvalidInput(
-                f"{name} cannot read an input of shape {tuple(inputs.shape)}, (batch, pos…); it raises "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    shape = (*inputs.shape[:2], signature.out)
-    found = f"shape {tuple(first.shape)}" if isinstance(first, Tensor) else f"the type {type(first).__name__}"
-    require(
-        isinstance(first, Tensor) and tuple(first.shape) == shape and first.is_floating_point(),
-        f"{name} must answer an input of shape {tuple(inputs.shape)} with numbers of shape {shape}, "
-        f"(batch, pos, out); it answers with {found}.",
-    )
-    for (word, values), old in zip(module.named_buffers(), before, strict=True):
-        require(
-            torch.equal(values, old),
-            f"{name} changes its buffer {word} while it computes, as batch norm does, and a member must not "
-            "depend on what was computed before; take a layer norm.",
-        )
-    require(
-        torch.equal(first, second),
-        f"{name} answers the same input differently each time; take dropout and noise out of it.",
-    )
-
-
-def _drops(part: nn.Module) -> bool:
-    if isinstance(part, nn.modules.dropout._DropoutNd):
-        return part.p > 0
-    return isinstance(part, nn.MultiheadAttention | nn.RNNBase) and part.dropout > 0
-
-
-def _inputs(signature: Signature) -> Tensor:
-    if isinstance(signature.inputs, Tokens):
-        return torch.arange(2 * signature.length).view(2, -1) % signature.inputs.size
-    return torch.ones(2, signature.length, signature.inputs.width)

@@ -23,7 +23,15 @@ from separatrix.models.members import initialise
 from separatrix.options import check_types, option, require
 from separatrix.tasks.interface import Classes, Reals, Task, Tokens, Vectors
 
-__all__ = ["CausalPopulation", "ModelConfig", "Population", "Signature", "State", "signature_of"]
+__all__ = [
+    "CausalPopulation",
+    "ModelConfig",
+    "Population",
+    "Signature",
+    "SingleMember",
+    "State",
+    "signature_of",
+]
 
 State: TypeAlias = Any
 """What a causal population carries: lists and tuples of tensors (member, batch, …) and of plain numbers."""
@@ -99,6 +107,8 @@ class Population(nn.Module, ABC):
     source: ClassVar[str]
     """The paper that the architecture and its initial weights come from."""
     Config: ClassVar[type[ModelConfig]]
+    code: ClassVar[str | None] = None
+    """The hash of the user's own code that makes it, which belongs to what a run is; None for the rest."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -147,6 +157,11 @@ class Population(nn.Module, ABC):
     def fusible(self) -> Sequence[nn.Module]:
         """The modules that a compiler may take, each on its own."""
         return (self,)
+
+    @property
+    def recordable(self) -> bool:
+        """Whether a step of it can be recorded in a CUDA graph and replayed."""
+        return True
 
     def initialise(self, seeds: Sequence[int]) -> Self:
         """Draw every member's weights, each under its own seed."""
@@ -223,7 +238,7 @@ class CausalPopulation(Population):
     def member(self, number: int) -> SequenceModel:
         """One member as a plain model, with a copy of its weights: a `CausalModel` where it is causal."""
         alone = self.alone(number)
-        return _CausalSingle(alone) if self.is_causal else _Single(alone)
+        return SingleMember(alone) if self.is_causal else _Single(alone)
 
 
 class _Single(SequenceModel):
@@ -241,8 +256,8 @@ class _Single(SequenceModel):
         return self.population.size(n, precision)
 
 
-class _CausalSingle(CausalModel[State]):
-    """A causal population of one, without the axis of members."""
+class SingleMember(CausalModel[State]):
+    """A causal population of one, without the axis of members: what `CausalPopulation.member` gives."""
 
     def __init__(self, population: CausalPopulation) -> None:
         self.population = population

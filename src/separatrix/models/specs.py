@@ -1,12 +1,13 @@
 """A model as a spec, its name and its parameters as JSON, and back.
 
-A name is one of the registry's, or `module:factory` for a module of the user's own. A spec may come from a
-stranger: reading one runs nothing, and to make a model from code that it names, that must be allowed.
+A name is one of the registry's, or `module:name` for a module or a mixer of the user's own. A spec may come
+from a stranger: reading one runs nothing, and to make a model from code that it names, that must be allowed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import typing
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from typing import Any, ClassVar, Final
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence.specs import as_text
 from separatrix.models import MODELS
-from separatrix.models.plain import PLAIN_NAME, plain_model
+from separatrix.models.factories import PLAIN_NAME, maker_named
+from separatrix.models.plain import plain_model
 from separatrix.models.population import ModelConfig, Population, Signature
+from separatrix.models.stack import Mixing
 from separatrix.options import made, require
 from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 
@@ -25,16 +28,21 @@ __all__ = ["ModelSpec", "build", "config_of", "is_own", "kind_of", "model_spec_o
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+_.-]{0,99}")
 _LONGEST_NAME: Final = 200
+_CODE: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec(Record):
-    """A model by name with its parameters as JSON values: enough to build it again for any task."""
+    """A model by name with its parameters as JSON values: enough to build it again for any task.
+
+    A module of the user's own comes with the hash of its code, so that other code is another model.
+    """
 
     SCHEMA: ClassVar[str] = "separatrix.model"
 
     name: str
     params: Mapping[str, JsonValue] = field(default_factory=dict)
+    code: str | None = None
 
     def __post_init__(self) -> None:
         if not is_own(self.name):
@@ -43,6 +51,10 @@ class ModelSpec(Record):
         if not isinstance(frozen, Mapping):
             raise InvalidInput("A model's parameters are a mapping from names to JSON values.")
         object.__setattr__(self, "params", frozen)
+        require(
+            self.code is None or (isinstance(self.code, str) and _CODE.fullmatch(self.code) is not None),
+            "A model's code is named by its SHA-256, 64 lower-case hexadecimal digits.",
+        )
 
     def __str__(self) -> str:
         inside = ", ".join(f"{name}={as_text(value)}" for name, value in self.params.items())
@@ -50,7 +62,8 @@ class ModelSpec(Record):
 
     def to_fields(self) -> JsonObject:
         """The fields as JSON values."""
-        return {"name": self.name, "params": thaw(self.params)}
+        fields: JsonObject = {"name": self.name, "params": thaw(self.params)}
+        return fields if self.code is None else {**fields, "code": self.code}
 
     @classmethod
     def from_fields(cls, read: Reader) -> ModelSpec:
@@ -58,7 +71,7 @@ class ModelSpec(Record):
         name, params = read.text("name"), read.value("params")
         if not isinstance(params, Mapping):
             raise InvalidFile(f"Field 'params' of {read.what} must be an object.")
-        return cls(name=name, params=params)
+        return cls(name=name, params=params, code=read.text("code") if read.has("code") else None)
 
 
 def require_model_name(name: object) -> None:
@@ -82,6 +95,11 @@ def kind_of(name: str, *, own_code: bool = False) -> type[Population]:
             f"The model {name} is made by code of its own, which is not run unless that is allowed; pass "
             "own_code=True if you trust it."
         )
+    named = maker_named(name)
+    if inspect.isclass(named) and issubclass(named, Mixing):
+        from separatrix.models.own import model_around  # noqa: PLC0415  which itself needs names from here
+
+        return model_around(named, name)
     return plain_model(name)
 
 
@@ -106,14 +124,17 @@ def model_spec_of(kind: type[Population], config: ModelConfig) -> ModelSpec:
     if not isinstance(config, kind.Config):
         raise InvalidInput(f"{kind.name} is configured by its own Config; got a {type(config).__qualname__}.")
     fields = [each.name for each in dataclasses.fields(config) if each.init]
-    return ModelSpec(
-        name=kind.name, params={name: _plain(kind, name, getattr(config, name)) for name in fields}
-    )
+    params = {name: _plain(kind, name, getattr(config, name)) for name in fields}
+    return ModelSpec(name=kind.name, params=params, code=kind.code)
 
 
 def config_of(spec: ModelSpec, *, own_code: bool = False) -> ModelConfig:
     """The config that a spec describes; a spec that fits no model is refused in a sentence."""
     kind = kind_of(spec.name, own_code=own_code)
+    require(
+        spec.code is None or spec.code == kind.code,
+        f"The code of {spec.name} is not what it was when this was written; bring that back, or train anew.",
+    )
     types = typing.get_type_hints(kind.Config)
     known = {each.name for each in dataclasses.fields(kind.Config) if each.init}
     for name, value in spec.params.items():

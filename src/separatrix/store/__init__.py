@@ -9,7 +9,7 @@ from separatrix.store.curves import Point
 from separatrix.store.intervals import Interval, wilson
 from separatrix.store.keys import key_of, short
 from separatrix.store.runs import STATUSES, Result, Run, Status
-from separatrix.store.store import Store, default_place
+from separatrix.store.store import Store, default_place, has_store
 
 __all__ = [
     "STATUSES",
@@ -20,6 +20,7 @@ __all__ = [
     "Status",
     "Store",
     "default_place",
+    "has_store",
     "key_of",
     "short",
     "wilson",

@@ -2,14 +2,14 @@
 
 A file is written under another name, brought to the disk and only then takes its place; whatever happens in
 between, the one before it is still there. Reading trusts nothing: a file that is cut off, changed in one
-byte or another population's is passed over for the one before it, and that is said.
+byte, another population's or of no use to its reader is passed over for the one before it, and that is said.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +80,16 @@ class Checkpoints:
                     each.unlink()
         return path
 
-    def load(self) -> Loaded:
-        """The newest good one, with a note to print if newer ones were passed over."""
+    def load(self, use: Callable[[Checkpoint], None] | None = None) -> Loaded:
+        """The newest good one, with a note to print if newer ones were passed over.
+
+        `use` takes it up, and raises `InvalidFile` with a sentence about it if it is of no use.
+        """
         problems: list[str] = []
         for path in self.paths():
             try:
                 checkpoint = self._read(path)
+                self._offer(checkpoint, use)
             except InvalidFile as problem:
                 self._unusable.add(path)
                 problems.append(str(problem))
@@ -99,12 +103,28 @@ class Checkpoints:
         none = f"{count} in '{self.folder}' {can} be used, so training begins anew."
         return Loaded(checkpoint=None, note=" ".join([*problems, none]))
 
+    def _offer(self, checkpoint: Checkpoint, use: Callable[[Checkpoint], None] | None) -> None:
+        """One that is whole and of no use here may be of use to another version: it is left alone."""
+        try:
+            if use is not None:
+                use(checkpoint)
+        except InvalidFile:
+            self._foreign.add(checkpoint.path)
+            raise
+
     def paths(self) -> list[Path]:
         """The files, newest first, good or not."""
         with suppress(OSError):
             found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
             return sorted(found, reverse=True)
         return []
+
+    def last_step(self) -> int | None:
+        """The step of the file that was written last, good or not; another that is of no use may be ahead."""
+        with suppress(OSError):
+            written = max(self.paths(), key=lambda path: path.stat().st_mtime_ns, default=None)
+            return None if written is None else int(written.stem.removeprefix("step-"))
+        return None
 
     def _read(self, path: Path) -> Checkpoint:
         sealed = read_sealed(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,9 @@ __all__ = ["CLAIM", "claimant", "claiming", "is_claimed"]
 
 CLAIM: Final = "claim.lock"
 _LONGEST: Final = 20
+_PATIENCE: Final = 0.1
+"""Seconds to wait for a lock: who only looks whether a folder is claimed locks it for a moment."""
+_BETWEEN: Final = 0.01
 
 
 @contextmanager
@@ -66,6 +70,7 @@ def _locked(path: Path) -> int | None:
 
     Its holder may remove the folder meanwhile, and a lock on a file without a name is no claim: then again.
     """
+    deadline = time.monotonic() + _PATIENCE
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -76,7 +81,10 @@ def _locked(path: Path) -> int | None:
                     return descriptor
             except BlockingIOError:
                 os.close(descriptor)
-                return None
+                if time.monotonic() > deadline:
+                    return None
+                time.sleep(_BETWEEN)
+                continue
             except BaseException:
                 os.close(descriptor)
                 raise

@@ -94,7 +94,10 @@ def read_curve(path: Path) -> tuple[Point, ...]:
         raise InvalidFile(
             f"'{path}' is damaged or no curve: {str(failure).splitlines()[0][:120]}."
         ) from failure
-    return tuple(Point(**row) for row in rows)
+    try:
+        return tuple(Point(**row) for row in rows)
+    except InvalidInput as failure:
+        raise InvalidFile(f"'{path}' is no curve of this package: {failure}") from failure
 
 
 def _schema() -> pa.Schema:

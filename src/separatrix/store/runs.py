@@ -15,7 +15,8 @@ from separatrix.store.keys import key_of, short
 __all__ = ["FINISHED", "STATUSES", "Config", "Result", "Run", "Status", "checked_config"]
 
 Status: TypeAlias = Literal["running", "done", "retired", "dropped", "stopped"]
-"""Trained to its end or until solved; gone to NaN; given up for others; interrupted."""
+"""Not finished; trained to its end or until solved; gone to NaN; given up for others; never begun, since
+another had solved the task for all."""
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 FINISHED: Final[tuple[Status, ...]] = ("done", "retired", "dropped")
 """What needs no checkpoint any more."""

@@ -4,6 +4,7 @@
     curves/<run>.parquet                      its learning curve
     weights/<run>.safetensors                 its weights when it had finished
     checkpoints/<population>/step-….safetensors   where a population that is still trained goes on from
+    aside/<run>/                              what was found damaged, before the run was trained again
 
 Several processes may write at once. A process that is killed, at any moment, leaves a store that is whole.
 """
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from separatrix.errors import InvalidFile, InvalidInput, UnknownName
 from separatrix.records import Reader, parse_json
-from separatrix.store.claims import claimant, claiming
+from separatrix.store.claims import claimant, claiming, is_claimed
 from separatrix.store.curves import Point, read_curve, write_curve
 from separatrix.store.database import Database
 from separatrix.store.keys import SHORT, canonical, key_of, require_key, short
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from separatrix.store.checkpoints import Checkpoints
     from separatrix.store.sealed import Sealed
 
-__all__ = ["Store", "default_place"]
+__all__ = ["Store", "default_place", "has_store"]
 
 _DATABASE: Final = "runs.sqlite"
 _COLUMNS: Final = (
@@ -49,17 +50,24 @@ def default_place() -> Path:
     return Path(os.environ.get("SEPARATRIX_STORE") or "runs")
 
 
+def has_store(place: Path) -> bool:
+    """Whether there is a store in this folder; looking makes none."""
+    return (place / _DATABASE).exists()
+
+
 @final
 class Store:
     """The store in a folder, made if need be."""
 
     def __init__(self, path: Path | str, *, must_exist: bool = False) -> None:
         """With `must_exist`, a folder that is no store is refused rather than made into one."""
+        if not isinstance(path, Path) and not str(path).strip():
+            raise InvalidInput("A store is in a folder, '.' for the one you are in; got an empty name.")
         self.path = Path(path)
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise InvalidFile(f"'{self.path}' is a file; a store is a folder, so name another place.")
-            if must_exist and not (self.path / _DATABASE).exists():
+            if must_exist and not has_store(self.path):
                 raise InvalidFile(
                     f"There is no store in '{self.path}'; `separatrix train` makes one; --store names it."
                 )
@@ -143,6 +151,46 @@ class Store:
             if not changed.rowcount:
                 raise self._unknown(key)
             return _one(connection, key)
+
+    def reached(self, steps: Mapping[str, int]) -> None:
+        """Note how far runs that go on have come, by their keys: where they would be taken up again."""
+        rows = [(count, _now(), require_key(key)) for key, count in steps.items()]
+        with self._database.writing() as connection:
+            connection.executemany(
+                "UPDATE runs SET steps = ?, updated = ? WHERE key = ? AND status = 'running'", rows
+            )
+
+    def reopen(self, key: str) -> Run:
+        """Forget what became of a run, which then has to be trained again."""
+        with self._database.writing() as connection:
+            changed = connection.execute(
+                "UPDATE runs SET status = 'running', steps = 0, solved_at = NULL, accuracy = NULL, "
+                "correct = NULL, examples = NULL, low = NULL, high = NULL, label_accuracy = NULL, "
+                "loss = NULL, seconds = 0, updated = ? WHERE key = ?",
+                (_now(), require_key(key)),
+            )
+            if not changed.rowcount:
+                raise self._unknown(key)
+            return _one(connection, key)
+
+    def cut_off(self) -> frozenset[str]:
+        """The keys of the runs that have not finished and that no process is training.
+
+        A run that belongs to no population has no claim by which that could be told, and is none of them.
+        """
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT population, run FROM members JOIN runs ON run = key WHERE status = 'running'"
+            ).fetchall()
+        held = {population for population in {str(row[0]) for row in rows} if self._is_trained(population)}
+        trained = {str(row[1]) for row in rows if str(row[0]) in held}
+        return frozenset(str(row[1]) for row in rows) - trained
+
+    def _is_trained(self, population: str) -> bool:
+        try:
+            return is_claimed(self.folder_of(population))
+        except InvalidFile:
+            return True  # nobody can tell
 
     def run(self, key: str) -> Run:
         """The run whose key begins so, if there is one and no other."""

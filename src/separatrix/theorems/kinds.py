@@ -314,9 +314,9 @@ def bound(
     )
 
 
-def protocol(formula: str, *, families: tuple[str, ...], exact: bool = False) -> Owed:
+def protocol(formula: str, *, families: tuple[str, ...], exact: bool = False, own: bool = False) -> Owed:
     """Two parties who hold the model run it on their shared input with this many bits."""
-    return Owed(kind="protocol", formula=formula, families=families, exact=exact)
+    return Owed(kind="protocol", formula=formula, families=families, exact=exact, own=own)
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

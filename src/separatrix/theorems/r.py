@@ -6,7 +6,7 @@ a layer is a sum of H units. M is the modulus of matching, q the sparsity, T the
 
 from __future__ import annotations
 
-from separatrix.theorems.kinds import Slip, Source, Theorem, bound, witness
+from separatrix.theorems.kinds import Slip, Source, Theorem, bound, protocol, witness
 
 __all__ = ["OPEN", "RESULTS"]
 
@@ -140,6 +140,12 @@ RESULTS = (
                 variant="graph unit of order 5",
             ),
             bound("L·H·m = Ω̃(N)", tasks=("cycle3",), families=("graph-transformer",), via="DISJ"),
+            protocol(
+                "2mp·H bits a layer for each of the N rows, and the answers, both ways",
+                families=("graph-transformer",),
+                exact=True,
+                own=True,
+            ),
         ),
         slips=(
             Slip(

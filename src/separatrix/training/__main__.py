@@ -2,7 +2,7 @@
 
 A plan is what `separatrix train --save-plan` writes. Its jobs are done one after another; what came of each
 member is a line of JSON on standard output, everything else goes to standard error. Run again, it goes on
-where it was cut off.
+where it was cut off. SIGTERM ends it as it ends any program, but what was trained is saved first.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import torch
-
 from separatrix.errors import InvalidFile, InvalidInput, SeparatrixError
 from separatrix.models.kernels.choice import BACKENDS
 from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
-from separatrix.store import Store, default_place
+from separatrix.store import Store, default_place, has_store
 from separatrix.training.jobs import Job, Plan
-from separatrix.training.running import run_job
+from separatrix.training.memory import ran_out, require_room
+from separatrix.training.running import placing_for, run_job
 from separatrix.training.views import LinesView, in_one_line, summary_of
 
 __all__ = ["main", "read_plan"]
@@ -36,9 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         plan = read_plan(options.plan)
+        place = default_place() if options.store is None else options.store
         for job in plan.jobs:  # what cannot be trained is refused before hours have gone into the rest
-            _check(job, own_code=options.own_code)
-        store = Store(default_place() if options.store is None else options.store)
+            _check(job, options, place)
+        store = Store(place)
         for number, job in enumerate(plan.jobs):
             _run(number, job, store, options)
     except KeyboardInterrupt:
@@ -49,8 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SeparatrixError as error:
         _say(str(error))
         return 2
-    except torch.OutOfMemoryError:
-        _say("This does not fit in the device's memory; give fewer --seats.")
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        _say("This does not fit in memory; give fewer --seats, or a plan with a smaller batch or n.")
         return 2
     return 0
 
@@ -66,12 +69,21 @@ def read_plan(path: Path) -> Plan:
     return Plan.from_json(parse_json(content, what=f"the plan '{path}'"))
 
 
-def _check(job: Job, *, own_code: bool) -> None:
-    if is_own(job.model.name) and not own_code:
+def _check(job: Job, options: argparse.Namespace, place: Path) -> None:
+    if is_own(job.model.name) and not options.own_code:
         raise InvalidInput(
             f"The model {job.model.name} is made by code of its own; add --own-code if you trust it."
         )
-    job.population(1, own_code=own_code)
+    job.population(1, own_code=options.own_code)
+    placing = placing_for(
+        job,
+        device=options.device,
+        seats=options.seats,
+        backend=options.backend,
+        own_code=options.own_code,
+    )
+    if not has_store(place):  # what another machine has trained need not fit here
+        require_room(job, placing)
 
 
 def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> None:
@@ -96,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Train what a plan says, job after job. Run again, it goes on where it was cut off.",
     )
     parser.add_argument("plan", type=Path, help="a file that `separatrix train --save-plan` wrote")
-    parser.add_argument("--store", type=Path, help="folder of the store [$SEPARATRIX_STORE, or runs]")
+    parser.add_argument("--store", type=_folder, help="folder of the store [$SEPARATRIX_STORE, or runs]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     parser.add_argument("--seats", type=_seats, help="most members trained side by side")
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
@@ -111,9 +123,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seats(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed; got '{text[:40]}'")
+    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII) or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"a whole number from 1 to 10^18 − 1 is needed; got '{in_one_line(text[:40])}'"
+        )
     return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name of a folder is needed; got an empty one")
+    return Path(text)
 
 
 def _say(text: str) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from separatrix.errors import InvalidInput
 from separatrix.models.kernels.choice import Backend
 from separatrix.records import JsonObject
 from separatrix.store import Store, key_of
@@ -20,6 +21,7 @@ from separatrix.training.course import Course, Placing
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import Job
 from separatrix.training.labelled import judged, questions
+from separatrix.training.memory import in_thousands, require_room, step_bytes
 from separatrix.training.running import placing_for
 from separatrix.training.views import duration
 
@@ -66,6 +68,8 @@ class Cost:
     flops_from: str
     bytes: int
     """Of a population's weights and of its optimiser."""
+    step_bytes: int
+    """That a step of the population holds at once, at least."""
     checkpoint_step: int | None
     """Where training would go on from, if it was cut off before."""
     bounded: bool
@@ -116,6 +120,8 @@ def cost_of(
         rest = len(job.members)
     taken = min(placing.seats, rest)
     placing = dataclasses.replace(placing, seats=taken)
+    if rest:
+        require_room(job, placing)
     single = job.population(1, own_code=own_code)
     parameters = sum(values.numel() for values in single.parameters())
     flops, flops_from = _flops(job, own_code=own_code)
@@ -132,6 +138,7 @@ def cost_of(
         flops=flops,
         flops_from=flops_from,
         bytes=_MATRICES * number * parameters * taken,
+        step_bytes=step_bytes(job, placing),
         checkpoint_step=checkpoint,
         bounded=job.training.stop != "never" or job.training.halving is not None,
         timing=_timing(job, placing) if rest else None,
@@ -143,8 +150,7 @@ def _kept(job: Job, store: Store) -> tuple[int, int | None]:
     wanted = {key_of(job.config_of(member)) for member in job.members}
     found = store.runs(task=job.task.name, model=job.model.name)
     known = sum(run.key in wanted and run.status in FINISHED for run in found)
-    paths = Checkpoints(store.folder_of(job.key), job.key).paths()
-    return known, int(paths[0].stem.removeprefix("step-")) if paths else None
+    return known, Checkpoints(store.folder_of(job.key), job.key).last_step()
 
 
 def _flops(job: Job, *, own_code: bool) -> tuple[int, str]:
@@ -156,7 +162,7 @@ def _flops(job: Job, *, own_code: bool) -> tuple[int, str]:
     for device in ("meta", "cpu"):
         try:
             counted = _counted(job, device, own_code=own_code)
-        except (RuntimeError, NotImplementedError):
+        except (RuntimeError, NotImplementedError, InvalidInput):
             continue
         return job.training.batch * counted, "counted in matrix products"
     parameters = sum(values.numel() for values in job.population(1, own_code=own_code).parameters())
@@ -275,14 +281,15 @@ def rows_of(cost: Cost) -> list[tuple[str, str]]:
         ("steps of a member", f"{cost.steps:,}"),
         ("examples of a member", f"{cost.examples:,}"),
         ("parameters of a member", f"{cost.parameters:,}"),
-        ("FLOP of a member's step", f"{_short(cost.flops)} ({cost.flops_from})"),
+        ("FLOP of a member's step", f"{in_thousands(cost.flops)} ({cost.flops_from})"),
     ]
     if cost.to_train:
         rows += [
-            ("FLOP in all", _short(cost.all_steps * cost.flops)),
+            ("FLOP in all", in_thousands(cost.all_steps * cost.flops)),
             ("seats, trained side by side", f"{cost.seats:,}"),
             ("populations in turn", f"{cost.rounds:,}"),
-            ("weights and optimiser", f"{_short(cost.bytes)}B a population"),
+            ("weights and optimiser", f"{in_thousands(cost.bytes)}B a population"),
+            ("memory of a step", f"at least {in_thousands(cost.step_bytes)}B"),
         ]
     if cost.timing is not None and cost.seconds is not None:
         timing = cost.timing
@@ -299,12 +306,3 @@ def _in_words(seconds: float, *, bounded: bool) -> str:
     if bounded:
         return f"at most about {duration(seconds)}; less if members stop early"
     return f"about {duration(seconds)}"
-
-
-def _short(count: int) -> str:
-    """Three digits and a power of a thousand."""
-    value, powers = float(count), iter(("", "k", "M", "G", "T", "P", "E", "Z", "Y"))
-    power = next(powers)
-    while value >= 999.5:
-        value, power = value / 1000, next(powers)
-    return f"{value:.3g} {power}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,12 +19,12 @@ from torch import Tensor
 from separatrix.errors import InvalidFile
 from separatrix.models.kernels.choice import Backend, use_backend
 from separatrix.models.members import initialise_member
-from separatrix.models.population import Population
 from separatrix.records import JsonObject, Reader
 from separatrix.store import Point, Status
 from separatrix.training.engine import Engine, Meters
 from separatrix.training.evaluation import Counted, evaluate
 from separatrix.training.jobs import Job
+from separatrix.training.memory import ran_out
 from separatrix.training.optimiser import OptimiserState, Rates
 from separatrix.training.packing import pack
 from separatrix.training.recipes import Member
@@ -333,12 +333,17 @@ class Course:
         }
         return {name: tensor.detach().cpu() for name, tensor in tensors.items()}, meta
 
-    def restore(self, tensors: Mapping[str, Tensor], meta: JsonObject) -> None:
-        """Go on from what `saved` returned."""
+    def restore(self, tensors: Mapping[str, Tensor], meta: JsonObject, *, what: str) -> None:
+        """Go on from what `saved` returned, which `what` names. If it does not fit, take another course."""
         try:
             self._restore(tensors, Reader(meta, what="the checkpoint"))
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as failure:
-            raise InvalidFile(f"The checkpoint does not fit this job: {str(failure)[:200]}.") from failure
+            if ran_out(failure):
+                raise
+            reason = (
+                f"it lacks {failure}" if isinstance(failure, KeyError) else str(failure)[:200].rstrip(".")
+            )
+            raise InvalidFile(f"{what} does not fit this job: {reason}.") from failure
 
     def _restore(self, tensors: Mapping[str, Tensor], read: Reader) -> None:
         self.taken = read.count("taken")
@@ -356,6 +361,7 @@ class Course:
             points = [Point(**point) for point in one.items("points")]  # type: ignore[arg-type]
             seats.append(_Seat(member=one.optional_count("member"), step=one.count("step"), points=points))
         read.finish()
+        self._require_members([*self.waiting, *(seat.member for seat in seats if seat.member is not None)])
         self._seat(len(seats))
         self.seats = seats
         for row, seat in enumerate(seats):
@@ -367,6 +373,20 @@ class Course:
             if tensors[name].shape != tensor.shape or tensors[name].dtype != tensor.dtype:
                 raise ValueError(f"'{name}' has another shape")
             tensor.copy_(tensors[name])
+
+    def _require_members(self, numbers: list[int]) -> None:
+        if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(len(self.job.members))):
+            raise ValueError("its members are not those of the job")
+
+    @property
+    def members(self) -> frozenset[int]:
+        """Who sits or waits."""
+        return frozenset([*self.waiting, *(seat.member for seat in self.seats if seat.member is not None)])
+
+    def add(self, members: Iterable[int]) -> None:
+        """Have these wait behind the others."""
+        self.waiting.extend(members)
+        self._fill()
 
 
 def _portions(steps: int, device: torch.device) -> Iterator[int]:
@@ -389,11 +409,3 @@ def _plain(point: Point) -> JsonObject:
     fields = point.to_fields()
     del fields["accuracy"]
     return fields
-
-
-def population_of(job: Job, tensors: Mapping[str, Tensor], *, own_code: bool) -> Population:
-    """A population of one with the weights of a finished member."""
-    kind = next(value.dtype for value in tensors.values() if value.is_floating_point())
-    single = job.population(1, own_code=own_code).to(kind)
-    single.load_state_dict({name: value.unsqueeze(0) for name, value in tensors.items()})
-    return single

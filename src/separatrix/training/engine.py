@@ -1,7 +1,8 @@
 """One step of a whole population: draw, answer, judge, differentiate, update; repeated without the host.
 
 On a GPU the pieces are compiled and the step is recorded in a CUDA graph, drawing included: a replay trains
-every member on fresh examples and the host only says "again". On a CPU the same pieces run as they are.
+every member on fresh examples and the host only says "again". On a CPU the same pieces run as they are, and
+so they do on a GPU for a model that cannot be recorded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from separatrix.errors import InvalidInput
 from separatrix.models.population import Population
 from separatrix.tasks.interface import Task
 from separatrix.training.labelled import Judged, Questions, judged, questions
@@ -85,7 +87,7 @@ class Engine:
         *,
         compiled: bool,
     ) -> None:
-        """`compiled` has Inductor fuse the pieces; on CUDA a step is recorded in a graph either way."""
+        """`compiled` has Inductor fuse the pieces; whether a step is recorded has nothing to do with it."""
         self.task, self.population, self.training = task, population, training
         self.packed, self.state, self.rates, self.meters = packed, state, rates, meters
         self.device = packed.values.device
@@ -110,7 +112,7 @@ class Engine:
 
     def run(self, steps: int) -> None:
         """Take so many steps."""
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and self.population.recordable:
             graph = self._recorded()
             for _ in range(steps):
                 graph.replay()
@@ -123,7 +125,8 @@ class Engine:
         with arithmetic(self.training.precision, self.device):
             outputs = self.population(asked.inputs, asked.at)
         found = self._judged(outputs, asked, self.task.target_space)
-        gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters)
+        # Where a module of the user's own leaves a weight out on some inputs, its gradient there is zero.
+        gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters, materialize_grads=True)
         joined = self.packed.joined(gradients)
         self._updated(
             self.packed, self.state, self.rates, found.losses.detach(), joined, clip=self.training.clip
@@ -146,12 +149,33 @@ class Engine:
                 self._step()
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._step()
+        self._record(graph)
         for tensor, value in zip(self._changing(), kept, strict=True):
             tensor.copy_(value)
         self._graph = graph
         return graph
+
+    def _record(self, graph: torch.cuda.CUDAGraph) -> None:
+        """A step that could be taken and cannot be recorded is refused in a sentence."""
+        first: BaseException | None = None
+        try:
+            with torch.cuda.graph(graph):
+                try:
+                    self._step()
+                except Exception as error:
+                    first = error.__cause__ or error
+                    raise
+        except Exception as error:
+            # A recording that failed ends with an error of its own, which says nothing.
+            first = first or error
+            if isinstance(first, torch.OutOfMemoryError) or "out of memory" in str(first):
+                raise first from None
+            raise InvalidInput(
+                f"A step of {self.population.name} cannot be recorded in a CUDA graph "
+                f"({type(first).__name__}: {' '.join(str(first).split())[:200]}); take out of the model what "
+                "asks the GPU for a number, such as .item(), an `if` on a tensor, x[mask] or nonzero(), or "
+                "train it on the CPU."
+            ) from error
 
     def _changing(self) -> tuple[Tensor, ...]:
         state = self.state

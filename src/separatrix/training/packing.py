@@ -40,7 +40,7 @@ class Packed:
             if start > place:
                 parts.append(self.values.new_zeros(members, start - place))
             if gradient is not None:
-                parts.append(gradient.to(self.values.dtype).flatten(1))
+                parts.append(_rows(gradient.to(self.values.dtype)))
                 place = start + parts[-1].shape[1]
         return torch.cat(parts, dim=1)
 
@@ -57,7 +57,12 @@ def pack(population: Population) -> Packed:
     decays = torch.zeros(wide, dtype=torch.bool, device=first.device)
     for start, parameter in zip(starts, parameters, strict=True):
         columns = slice(start, start + parameter[0].numel())
-        values[:, columns] = parameter.detach().flatten(1)
+        values[:, columns] = _rows(parameter.detach())
         parameter.data = values[:, columns].view(parameter.shape)
         decays[columns] = parameter.dim() > 2
     return Packed(values=values, parameters=parameters, starts=tuple(starts), decays=decays)
+
+
+def _rows(values: Float[Tensor, "member *shape"]) -> Float[Tensor, "member number"]:
+    """Each member's numbers one after another, also where a member has a single one without an axis."""
+    return values.reshape(len(values), values[0].numel())

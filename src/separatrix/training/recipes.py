@@ -15,6 +15,9 @@ Schedule = Literal["constant", "cosine"]
 Precision = Literal["float32", "bfloat16", "float64"]
 Stop = Literal["each", "first", "never"]
 
+_MOST = 1 << 40
+"""Steps and examples are fewer than this, far more than anybody will see."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Member(Record):
@@ -36,15 +39,21 @@ class Member(Record):
 
     def __post_init__(self) -> None:
         check_types(self, name="A member")
-        require(0 < self.lr < math.inf, f"A learning rate is a number above 0; got lr={self.lr}. Try 1e-3.")
         require(
-            0 <= self.seed < 1 << 62, f"A member's seed lies between 0 and 2^62 − 1; got seed={self.seed}."
+            0 < self.lr < math.inf, f"A learning rate is a finite number above 0; got lr={self.lr}. Try 1e-3."
+        )
+        require(
+            0 <= self.seed < 1 << 62,
+            f"A member's seed lies between 0 and 2^62 − 1; got seed={_shown(self.seed)}.",
         )
         require(
             0 <= self.weight_decay < math.inf,
-            f"A weight decay is a number of at least 0; got weight_decay={self.weight_decay}.",
+            f"A weight decay is a finite number of at least 0; got weight_decay={self.weight_decay}.",
         )
-        require(self.warmup >= 0, f"A warm-up has at least 0 steps; got warmup={self.warmup}.")
+        require(
+            0 <= self.warmup < _MOST,
+            f"A warm-up has between 0 and 2^40 − 1 steps; got warmup={_shown(self.warmup)}.",
+        )
 
     def to_fields(self) -> JsonObject:
         """The fields as JSON values."""
@@ -86,14 +95,18 @@ class Curriculum(Record):
 
     def __post_init__(self) -> None:
         check_types(self, name="A curriculum")
-        require(self.start >= 1, f"A curriculum starts at n of at least 1; got start={self.start}.")
         require(
-            1 <= self.stages <= 10_000,
-            f"A curriculum has between 1 and 10,000 stages; got stages={self.stages}.",
+            1 <= self.start < _MOST,
+            f"A curriculum starts at n from 1 to 2^40 − 1; got start={_shown(self.start)}.",
         )
         require(
-            self.steps >= self.stages,
-            f"A curriculum gives each of its {self.stages} stages a step; got steps={self.steps}.",
+            1 <= self.stages <= 10_000,
+            f"A curriculum has between 1 and 10,000 stages; got stages={_shown(self.stages)}.",
+        )
+        require(
+            self.stages <= self.steps < _MOST,
+            f"A curriculum has a step for each of its {self.stages:,} stages and at most 2^40 − 1; got "
+            f"steps={_shown(self.steps)}.",
         )
 
     def sizes(self, n: int) -> tuple[tuple[int, int], ...]:
@@ -131,8 +144,14 @@ class Halving(Record):
 
     def __post_init__(self) -> None:
         check_types(self, name="Halving")
-        require(self.first >= 1, f"Halving has its first rung after at least 1 step; got first={self.first}.")
-        require(self.factor >= 2, f"Halving keeps one in 2 or more; got factor={self.factor}.")
+        require(
+            1 <= self.first < _MOST,
+            f"Halving has its first rung after 1 to 2^40 − 1 steps; got first={_shown(self.first)}.",
+        )
+        require(
+            2 <= self.factor < _MOST,
+            f"Halving keeps one in 2 to 2^40 − 1; got factor={_shown(self.factor)}.",
+        )
 
     def rungs(self, steps: int) -> tuple[int, ...]:
         """The steps at which members are compared."""
@@ -180,11 +199,12 @@ class Training(Record):
         for name in ("steps", "batch", "eval_every", "eval_examples", "test_examples"):
             value = getattr(self, name)
             require(
-                1 <= value < 1 << 40,
-                f"Training needs {name.replace('_', ' ')} of at least 1; got {name}={value}.",
+                1 <= value < _MOST,
+                f"Training needs {name.replace('_', ' ')} from 1 to 2^40 − 1; got {name}={_shown(value)}.",
             )
         require(
-            0 <= self.clip < math.inf, f"A gradient's longest length is at least 0; got clip={self.clip}."
+            0 <= self.clip < math.inf,
+            f"A gradient's longest length is a finite number of at least 0; got clip={self.clip}.",
         )
         require(0 < self.solved <= 1, f"An accuracy lies above 0 and up to 1; got solved={self.solved}.")
         require_kind("Training", "curriculum", self.curriculum, Curriculum, or_none=True)
@@ -193,6 +213,18 @@ class Training(Record):
             self.curriculum is None or self.halving is None,
             "Members under a curriculum go in step, and halving lets others start later; choose one of them.",
         )
+        if self.curriculum is not None:
+            require(
+                self.curriculum.steps < self.steps,
+                "A curriculum comes to the full n when its steps are over, and training goes on from there; "
+                f"got {self.curriculum.steps:,} steps of it and {self.steps:,} in all. Give training more.",
+            )
+        if self.halving is not None:
+            require(
+                self.halving.first < self.steps,
+                "Halving compares members on their way, so its first rung comes before their last step; got "
+                f"first={self.halving.first:,} of {self.steps:,} steps.",
+            )
 
     @property
     def compares(self) -> bool:
@@ -231,3 +263,8 @@ class Training(Record):
             curriculum=read.optional_record("curriculum", Curriculum),
             halving=read.optional_record("halving", Halving),
         )
+
+
+def _shown(value: int) -> str:
+    """A number for a message, in which thousands of digits help nobody."""
+    return str(value) if abs(value) < 10**30 else "a number beyond 10^30"

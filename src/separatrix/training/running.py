@@ -3,66 +3,33 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Event
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.evidence import TaskSpec
 from separatrix.models.kernels.choice import Backend
-from separatrix.models.population import ModelConfig, Population
-from separatrix.models.specs import ModelSpec
+from separatrix.models.population import ModelConfig
 from separatrix.options import require
-from separatrix.records import Reader, freeze, thaw
-from separatrix.store import Interval, Point, Result, Run, Store, key_of, wilson
-from separatrix.store.checkpoints import Checkpoints
+from separatrix.store import Result, Store, key_of
+from separatrix.store.checkpoints import Checkpoint, Checkpoints
 from separatrix.store.provenance import provenance
-from separatrix.store.runs import FINISHED
 from separatrix.tasks.interface import Task
-from separatrix.training.course import Course, Outcome, Placing, population_of
+from separatrix.training.course import Course, Outcome, Placing
 from separatrix.training.jobs import Job, job_for
+from separatrix.training.memory import require_room
 from separatrix.training.recipes import Member, Training
+from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
+from separatrix.training.signals import Asked, interruptible
 
 __all__ = ["Observer", "Trained", "deterministically", "load_run", "placing_for", "run_job", "train"]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trained:
-    """A member at its end: what came of it, its curve, and its weights as a population of one."""
-
-    member: Member
-    status: str
-    steps: int
-    solved_at: int | None
-    correct: int
-    examples: int
-    label_accuracy: float
-    """Of single labels, where an example has several."""
-    seconds: float
-    curve: tuple[Point, ...] = field(repr=False)
-    population: Population = field(repr=False)
-    run: Run | None = field(repr=False)
-    """Its row in the store, if there is a store."""
-
-    @property
-    def accuracy(self) -> float:
-        """On fresh inputs of full length, each right if all its labels are."""
-        return self.correct / self.examples
-
-    @property
-    def interval(self) -> Interval:
-        """Wilson's 95 % interval of the accuracy."""
-        return wilson(self.correct, self.examples)
 
 
 class Observer:
@@ -141,10 +108,10 @@ def run_job(
     with deterministically(deterministic):
         if store is None:
             work = _Work(job, placing, None, None, watched, source, checkpoint_seconds)
-            return work.done({})
+            return work.done(Remembered())
         with store.claim(job.key) as checkpoints:
             work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds)
-            return work.done(_finished(job, store, own_code=own_code))
+            return work.done(remembered(job, store, own_code=own_code))
 
 
 def placing_for(
@@ -202,29 +169,6 @@ def deterministically(wanted: bool) -> Iterator[None]:
         memory.fill_uninitialized_memory = before[1]
 
 
-@contextmanager
-def _interruptible() -> Iterator[Event]:
-    """In the block the first Ctrl-C only sets the event, so that no step is torn; a second one interrupts.
-
-    Only where Ctrl-C would do as usual, and only in the main thread, which alone may say what signals do.
-    """
-    event = Event()
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield event
-        return
-
-    def first(*_: object) -> None:
-        event.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    signal.signal(signal.SIGINT, first)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 class _Work:
     """One job from its beginning, or from its last checkpoint, to its end."""
 
@@ -242,36 +186,40 @@ class _Work:
         self.observer, self.source, self.checkpoint_seconds = observer, source, checkpoint_seconds
         self.seconds = 0.0
 
-    def done(self, finished: dict[int, Trained]) -> tuple[Trained, ...]:
+    def done(self, known: Remembered) -> tuple[Trained, ...]:
         """Train whoever is not finished; all results in the order of the job."""
         everyone = tuple(range(len(self.job.members)))
+        finished = dict(known.finished)
+        for note in known.notes:
+            self.observer.says(note)
         rest = tuple(number for number in everyone if number not in finished)
-        if self.job.training.stop == "first" and any(one.solved_at is not None for one in finished.values()):
+        solved = any(one.solved_at is not None for one in finished.values())
+        if self.job.training.stop == "first" and solved:
             self._left_out(rest)  # the solver is written last, so these had not begun
             rest = ()
-        if rest and self.job.training.compares:
-            rest = everyone
-        self.observer.begins(self.job, seats=min(self.placing.seats, len(rest)), finished=tuple(finished))
-        if rest:
-            finished |= self._trained(rest)
+        again = everyone if rest and self.job.training.compares else rest
+        self.observer.begins(self.job, seats=min(self.placing.seats, len(again)), finished=tuple(finished))
+        if again:
+            finished |= self._trained(again, unfinished=frozenset(rest))
         return tuple(finished[number] for number in everyone if number in finished)
 
-    def _trained(self, rest: tuple[int, ...]) -> dict[int, Trained]:
-        course = self._resumed(rest) or Course(self.job, self.placing, members=rest)
+    def _trained(self, members: tuple[int, ...], *, unfinished: frozenset[int]) -> dict[int, Trained]:
+        require_room(self.job, replace(self.placing, seats=min(self.placing.seats, len(members))))
+        course = self._resumed(members, unfinished) or Course(self.job, self.placing, members=members)
         if self.store is not None:
-            configs = [self.job.config_of(self.job.members[number]) for number in rest]
+            configs = [self.job.config_of(self.job.members[number]) for number in members]
             self.store.begin_all(configs, population=self.job.key, provenance=self.source)
-        with _interruptible() as interrupted:
-            found = self._followed(course, interrupted)
+        with interruptible() as asked:
+            found = self._followed(course, asked)
         self._left_out(course.never_began)
         return found
 
-    def _followed(self, course: Course, interrupted: Event) -> dict[int, Trained]:
+    def _followed(self, course: Course, asked: Asked) -> dict[int, Trained]:
         """See a course to its end, or to where somebody interrupts it."""
         found: dict[int, Trained] = {}
         last = saved = time.monotonic()
         while not course.done:
-            course.advance(lambda count: self.observer.steps(course, count), halt=interrupted.is_set)
+            course.advance(lambda count: self.observer.steps(course, count), halt=asked.is_set)
             now = time.monotonic()
             self.seconds, last = self.seconds + now - last, now
             self.observer.looked(course)
@@ -283,11 +231,19 @@ class _Work:
             if self.checkpoints is not None and not course.done and now - saved >= self.checkpoint_seconds:
                 self._save(course)
                 saved = time.monotonic()
-            if interrupted.is_set():
-                if self.checkpoints is not None and not course.done:
-                    self._save(course)
-                raise KeyboardInterrupt
+            if asked.is_set():
+                self._end_early(course, asked)
+                last = saved = time.monotonic()
         return found
+
+    def _end_early(self, course: Course, asked: Asked) -> None:
+        """Save what there is, and then do what was asked for."""
+        kept = self.checkpoints is not None and not course.done
+        if kept:
+            self._save(course)
+        if kept and asked.by_terminate:  # which mostly ends the process without another word
+            self.observer.says(f"Terminated; run the same again to go on from step {course.taken:,}.")
+        asked.answer()
 
     def _left_out(self, members: Iterable[int]) -> None:
         """Members that never began, because another had solved the task, are not running."""
@@ -296,27 +252,49 @@ class _Work:
             config = self.job.config_of(self.job.members[number])
             self.store.finish(key_of(config), Result(status="stopped", steps=0))
 
-    def _resumed(self, rest: tuple[int, ...]) -> Course | None:
+    def _resumed(self, members: tuple[int, ...], unfinished: frozenset[int]) -> Course | None:
         """The course where it was last saved; what was wrong with a newer checkpoint is said."""
         if self.checkpoints is None:
             return None
-        loaded = self.checkpoints.load()
+        courses: list[Course] = []
+        loaded = self.checkpoints.load(
+            lambda checkpoint: courses.append(self._taken_up(checkpoint, members, unfinished))
+        )
         if loaded.note is not None:
             self.observer.says(loaded.note)
         if loaded.checkpoint is None:
             return None
-        course = Course(self.job, self.placing, members=rest)
-        meta = dict(loaded.checkpoint.meta)
-        seconds = meta.pop("seconds", 0.0)
-        course.restore(loaded.checkpoint.tensors, meta)
-        self.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
         self.observer.says(f"Going on from step {loaded.checkpoint.step:,} of '{loaded.checkpoint.path}'.")
+        return courses[0]
+
+    def _taken_up(
+        self, checkpoint: Checkpoint, members: tuple[int, ...], unfinished: frozenset[int]
+    ) -> Course:
+        """The course that a checkpoint holds, with those behind it who are to be trained and not in it."""
+        course = Course(self.job, self.placing, members=members)
+        meta = dict(checkpoint.meta)
+        seconds = meta.pop("seconds", 0.0)
+        course.restore(checkpoint.tensors, meta, what=f"'{checkpoint.path}'")
+        missing = unfinished - course.members
+        if missing and (missing == unfinished or self.job.training.compares):
+            raise InvalidFile(f"'{checkpoint.path}' is from after members had left who are trained again.")
+        if missing:
+            course.add(sorted(missing))
+        self.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
         return course
 
     def _save(self, course: Course) -> None:
         assert self.checkpoints is not None
+        assert self.store is not None
         tensors, meta = course.saved()
         self.checkpoints.save(tensors, meta={**meta, "seconds": self.seconds}, step=course.taken)
+        self.store.reached(
+            {
+                key_of(self.job.config_of(self.job.members[seat.member])): seat.step
+                for seat in course.seats
+                if seat.member is not None
+            }
+        )
 
     def _kept(self, outcome: Outcome) -> Trained:
         """Write down what became of a member: weights and curve first, so that a finished row has both."""
@@ -354,53 +332,3 @@ class _Work:
             population=population_of(self.job, outcome.tensors, own_code=self.placing.own_code),
             run=run,
         )
-
-
-def _finished(job: Job, store: Store, *, own_code: bool) -> dict[int, Trained]:
-    """The members that the store has, as they came out then."""
-    keys = store.all_keys()
-    found = {}
-    for number, member in enumerate(job.members):
-        key = key_of(job.config_of(member))
-        if key in keys:
-            run = store.run(key)
-            if run.status in FINISHED:
-                found[number] = _remembered(job, store, member, run, own_code=own_code)
-    return found
-
-
-def _remembered(job: Job, store: Store, member: Member, run: Run, *, own_code: bool) -> Trained:
-    if run.correct is None or run.examples is None:
-        raise InvalidFile(f"The run {run.short} has finished without an accuracy; `separatrix runs show` it.")
-    return Trained(
-        member=member,
-        status=run.status,
-        steps=run.steps,
-        solved_at=run.solved_at,
-        correct=run.correct,
-        examples=run.examples,
-        label_accuracy=run.label_accuracy or 0.0,
-        seconds=run.seconds,
-        curve=store.curve(run.key),
-        population=population_of(job, store.weights(run.key).tensors, own_code=own_code),
-        run=run,
-    )
-
-
-def load_run(store: Store, key: str, *, own_code: bool = False) -> Trained:
-    """A finished member from a store, by its key or the beginning of it, ready to be asked.
-
-    `own_code` allows to run the code that a model such as `module:factory` names.
-    """
-    run = store.run(key)
-    read = Reader(thaw(freeze(run.config)), what=f"the config of run {run.short}")
-    member = read.record("member", Member)
-    job = Job(
-        task=read.record("task", TaskSpec),
-        model=read.record("model", ModelSpec),
-        training=read.record("training", Training),
-        members=(member,),
-    )
-    if run.status not in FINISHED:
-        raise InvalidInput(f"The run {run.short} is {run.status}; train it to its end first.")
-    return _remembered(job, store, member, run, own_code=own_code)

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Clock: TypeAlias = Callable[[], float]
-Standing: TypeAlias = Literal["waiting", "training", "solved", "done", "retired", "dropped", "in the store"]
+Standing: TypeAlias = Literal["waiting", "training", "done", "retired", "dropped", "in the store"]
 
 _BETWEEN_FRAMES: Final = 0.2
 _BETWEEN_LINES: Final = 10.0
@@ -50,11 +50,11 @@ _RATE_OVER: Final = 30.0
 """Seconds that the rate is measured over: long enough to be calm, short enough to follow a change."""
 _COLOURS: Final[dict[Standing, str]] = {
     "training": "cyan",
-    "solved": "bold green",
     "done": "green",
     "retired": "red",
     "dropped": "magenta",
 }
+_SOLVED: Final = "bold green"
 _HEADINGS: Final = {"weight_decay": "decay", "warmup": "warm-up"}
 _NONE: Final = "–"
 _LINES_AROUND: Final = 7
@@ -68,6 +68,7 @@ class Seen:
     standing: Standing = "waiting"
     step: int = 0
     last: Point | None = None
+    solved: bool = False
 
     @property
     def accuracy(self) -> float | None:
@@ -123,9 +124,9 @@ class Tally:
         seen = self.members[outcome.member]
         seen.step = outcome.steps
         seen.last = outcome.points[-1] if outcome.points else seen.last
+        seen.solved = outcome.solved_at is not None
         standings: dict[str, Standing] = {"retired": "retired", "dropped": "dropped"}
-        finished: Standing = "done" if outcome.solved_at is None else "solved"
-        seen.standing = standings.get(outcome.status, finished)
+        seen.standing = standings.get(outcome.status, "done")
 
     @property
     def rates(self) -> tuple[float, float] | None:
@@ -323,7 +324,7 @@ def frame_of(tally: Tally, *, height: int) -> RenderableType:
             f"{seen.step:,}" if seen.step else _NONE,
             _NONE if loss is None else f"{loss:.4g}",
             _NONE if seen.accuracy is None else f"{seen.accuracy:.3f}",
-            Text(seen.standing, _COLOURS.get(seen.standing, "dim")),
+            Text(seen.standing, _SOLVED if seen.solved else _COLOURS.get(seen.standing, "dim")),
         )
     hidden = len(tally.members) - len(shown)
     more = [Text(f"… and {hidden:,} more", "dim")] if hidden else []

@@ -45,6 +45,18 @@ class Cell(ABC):
     def carried(self) -> int:
         """Numbers that it carries for a row of the batch, zeros that only fill up left out."""
 
+    @abstractmethod
+    def carried_after(self, seen: int) -> int:
+        """How many it carries after so many positions."""
+
+    @abstractmethod
+    def numbers(self) -> Numbers:
+        """What it carries, (batch, number)."""
+
+    @abstractmethod
+    def resume(self, numbers: Numbers, seen: int) -> None:
+        """Go on from the numbers that another such cell carried after `seen` positions."""
+
 
 def cell_of(layer: Layer | RecurrentLayer, system: NumberSystem, batch: int, device: torch.device) -> Cell:
     """The layer before the first token."""
@@ -69,6 +81,12 @@ class _Growing:
             held[:, :, self.length : after] = new
         self.length = after
         return self._room[:, :, :after]
+
+    @property
+    def held(self) -> Numbers:
+        """All positions there are."""
+        assert self._room is not None, "nothing is kept yet"
+        return self._room[:, :, : self.length]
 
     def _larger(self, like: Numbers, room: int) -> Numbers:
         shape = (*like.shape[:2], room, like.shape[3])
@@ -148,7 +166,39 @@ class AttentionCell(Cell):
     @property
     def carried(self) -> int:
         """Keys and values of all positions so far."""
-        return self._keys.length * sum(head.kept for head in self._layer.heads)
+        return self.carried_after(self._keys.length)
+
+    def carried_after(self, seen: int) -> int:
+        """Keys and values of so many positions."""
+        return seen * sum(head.kept for head in self._layer.heads)
+
+    def numbers(self) -> Numbers:
+        """Head by head, the keys and then the values."""
+        parts = []
+        for place, (inner, out) in enumerate(self._widths):
+            for kept, width in ((self._keys, inner), (self._values, out)):
+                held = kept.held[:, place, :, :width]
+                parts.append(held.reshape(held.shape[0], held.shape[1] * width))
+        return concatenate(parts, axis=1)
+
+    def resume(self, numbers: Numbers, seen: int) -> None:
+        """Taken apart again, the narrow heads filled up."""
+        batch, start = numbers.shape[0], 0
+        self._keys, self._values = _Growing(), _Growing()
+        keys = numbers.each(lambda part: part.new_zeros(batch, self._heads, seen, self._inner))
+        values = numbers.each(lambda part: part.new_zeros(batch, self._heads, seen, self._value))
+        for place, (inner, out) in enumerate(self._widths):
+            for room, width in ((keys, inner), (values, out)):
+                found = numbers[:, start : start + seen * width].reshape(batch, seen, width)
+                for held, new in zip(room.parts, found.parts, strict=True):
+                    held[:, place, :, :width] = new
+                start += seen * width
+        self._keys.append(keys)
+        self._values.append(values)
+
+    @property
+    def _widths(self) -> list[tuple[int, int]]:
+        return [(head.inner, head.out) for head in self._layer.heads]
 
 
 @final
@@ -184,6 +234,18 @@ class RecurrentCell(Cell):
     def carried(self) -> int:
         """The state."""
         return self.state.shape[1]
+
+    def carried_after(self, seen: int) -> int:
+        """Always the same."""
+        return self.carried
+
+    def numbers(self) -> Numbers:
+        """The state itself."""
+        return self.state
+
+    def resume(self, numbers: Numbers, seen: int) -> None:
+        """The state is all there is."""
+        self.state = numbers
 
 
 def _filled(matrices: Sequence[Tensor], rows: int) -> Tensor:

@@ -53,6 +53,10 @@ class Layer:
             [head.attend(system, stream, known, mask) for head, known in zip(self.heads, kept, strict=True)],
             axis=-1,
         )
+        return self.behind(system, stream, joined)
+
+    def behind(self, system: NumberSystem, stream: Numbers, joined: Numbers) -> Numbers:
+        """The rest of the layer at some positions, given what all heads return there, side by side."""
         y = affine(system, joined, self.output)
         if self.attention_residual:
             y = system.add(stream, y)

@@ -23,6 +23,7 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
         "hybrid": "linear_rnn:layered_rnn_from",
         "recurrent": "recurrent:RecurrentModel.from_parts",
         "graph-unit": "graph_unit:graph_unit_from",
+        "graph-transformer": "graph_transformer:graph_transformer_from",
     }
 )
 """Forms of models, each with the function `module:name` that reads it."""

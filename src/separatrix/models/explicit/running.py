@@ -15,7 +15,7 @@ from separatrix.models.explicit.layers import Layer, Readout
 from separatrix.models.explicit.linear import Prepared
 from separatrix.models.explicit.recurrence import RecurrentLayer
 from separatrix.models.interface import CausalModel
-from separatrix.precision import Numbers, NumberSystem
+from separatrix.precision import Numbers, NumberSystem, concatenate
 
 __all__ = ["Running", "TokenByToken"]
 
@@ -68,6 +68,22 @@ class Running:
     def carried(self) -> int:
         """Numbers that go from this token to the next, for a row of the batch."""
         return sum(cell.carried for cell in self.cells)
+
+    def numbers(self) -> Numbers:
+        """What goes from this token to the next, (batch, number), layer by layer."""
+        return concatenate([cell.numbers() for cell in self.cells], axis=1)
+
+    def carried_after(self, seen: int) -> int:
+        """How many numbers that is after so many tokens."""
+        return sum(cell.carried_after(seen) for cell in self.cells)
+
+    def resume(self, numbers: Numbers, seen: int) -> None:
+        """Go on from what another run of the same model carried after `seen` tokens."""
+        self.seen, start = seen, 0
+        for cell in self.cells:
+            end = start + cell.carried_after(seen)
+            cell.resume(numbers[:, start:end], seen)
+            start = end
 
     def keep_rows(self, rows: Int[Tensor, "row"]) -> None:
         """Go on with these rows of the batch only."""
