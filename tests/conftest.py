@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import gc
 import tomllib
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name == "test_it_compiles_to_one_graph":
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """All that is imported by now stays: the collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -128,7 +128,7 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @example(line=["--", "sample"])
 @example(line=["sample", "index-lookup", "--n", "4", "--out", "x\0"])
 @example(line=["sample", "index-lookup", "--n", "4", "--out", "\ud800"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_command_line_ends_in_a_traceback(line: list[str]) -> None:
     ran = run(*line)
     assert ran.code in {0, 1, 2}

@@ -104,13 +104,26 @@ def test_a_violation_is_named_in_words() -> None:
 
 def test_the_first_of_several_violations_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fooling, "_BLOCK", 1 << 11)
+    entries = ProblemEntries(problem("gt", n=6))
     members = known("gt", 6)
-    members[40], members[50] = (3, 3), (1, 1)
-    threads = torch.get_num_threads()
-    found = check_fooling_set(ProblemEntries(problem("gt", n=6)), members)
+    members[40] = members[50]
+    found = check_fooling_set(entries, members)
     assert found.violation is not None
-    assert (found.violation.first, found.violation.second) == (1, 50)
-    assert torch.get_num_threads() == threads
+    assert (found.violation.first, found.violation.second) == (40, 50)
+    members[60] = members[3]
+    found = check_fooling_set(entries, members)
+    assert found.violation is not None
+    assert (found.violation.first, found.violation.second) == (3, 60)
+
+
+def test_torch_has_its_threads_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert check_fooling_set(ProblemEntries(problem("eq", n=3)), known("eq", 3)).holds
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.slow
@@ -212,6 +225,15 @@ def test_known_sizes(name: str, n: int, sizes: dict[int, int]) -> None:
     assert {one.value: one.size for one in found} == sizes
     assert all(one.optimal for one in found)
     assert [one.size for one in found] == sorted(sizes.values(), reverse=True)
+
+
+def test_an_entry_that_no_other_rivals_counts_for_itself() -> None:
+    """Two such beside a block with zeros on its diagonal, where four rows hold a set of three at most."""
+    values = np.zeros((6, 6), dtype=np.int8)
+    values[:2, :2] = np.eye(2)
+    values[2:, 2:] = 1 - np.eye(4)
+    found = find_fooling_set(CommunicationMatrix.of_values(values), 1)
+    assert found.size == found.at_most == largest(values, 1) == 5
 
 
 def test_index_has_one_member_a_place() -> None:

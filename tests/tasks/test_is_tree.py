@@ -171,7 +171,7 @@ class TestIsTree(TaskConformance):
         IsTree(n=4, form="retrieval"),
         IsTree(n=4, form="retrieval", trace="full"),
     )
-    samples = 96
+    samples = 48
 
     def definition(self, task: Task, row: list[Any]) -> dict[int, int]:
         assert isinstance(task, IsTree)

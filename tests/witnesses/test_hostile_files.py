@@ -355,7 +355,7 @@ def _attempt(folder: Path) -> None:
 
 
 FUZZ = settings(
-    max_examples=300,
+    max_examples=150,
     deadline=20_000,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -41,6 +42,7 @@ def full(n: int, graphs: str = "hub") -> IsTree:
     return IsTree(n=n, form="retrieval", trace="full", graphs=graphs)  # type: ignore[arg-type]
 
 
+@functools.cache
 def built(n: int, system: NumberSystem | None = None) -> Witness:
     return is_tree_searches(full(n), Choices(system=system or Float64()))
 

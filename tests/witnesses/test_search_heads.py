@@ -204,7 +204,7 @@ def texts(draw: st.DrawFn) -> list[Token]:
 
 @pytest.mark.parametrize("head", EXACT)
 @given(text=texts())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_heads_do_what_they_mean(head: str, text: list[Token]) -> None:
     n = len(text)
     wanted = meant(head, text)

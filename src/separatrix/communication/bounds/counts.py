@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import log2
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from flint import fmpz
+from flint import arb, ctx, fmpz
 
 from separatrix.communication.reductions.nearest_neighbour import lexicode
 
@@ -28,6 +28,9 @@ __all__ = [
     "peak",
     "points_apart",
 ]
+
+
+_WRITTEN_OUT: Final = 1 << 10
 
 
 def bits_for(base: int, power: int = 1) -> int:
@@ -78,9 +81,19 @@ def _bit_length(base: int, power: int) -> int:
 def bits_for_counts(total: int, kinds: int) -> int:
     """⌈log K⌉, K the number of ways in which counts of so many kinds add up to the total.
 
-    K is the binomial coefficient of total + kinds − 1 over kinds − 1.
+    K is the binomial coefficient of total + kinds − 1 over kinds − 1. A large one is enclosed by way of the
+    gamma function, and written out only if the enclosure meets a power of two.
     """
-    return int((fmpz.bin_uiui(total + kinds - 1, kinds - 1) - 1).bit_length())
+    above, below = total + kinds - 1, min(kinds - 1, total)
+    if below > _WRITTEN_OUT:
+        with ctx.workprec(192):
+            logarithm = (
+                arb(above + 1).lgamma() - arb(below + 1).lgamma() - arb(above - below + 1).lgamma()
+            ) / arb.const_log2()
+            rounded = logarithm.ceil().unique_fmpz()
+        if rounded is not None:
+            return int(rounded)
+    return int((fmpz.bin_uiui(above, below) - 1).bit_length())
 
 
 class Blocks(NamedTuple):

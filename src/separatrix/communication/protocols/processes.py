@@ -26,7 +26,6 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-import separatrix
 from separatrix.communication.protocols.arranging import Arrangement
 from separatrix.communication.protocols.interface import Answer, Known, Part
 from separatrix.communication.protocols.settings import write_setting, write_tensor
@@ -152,7 +151,7 @@ class _Process:
 
 def _paths() -> list[str]:
     """Where this package was found, and then wherever the environment says."""
-    here = str(Path(separatrix.__file__).parent.parent)
+    here = str(Path(__file__).parents[3])
     return [here, *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
