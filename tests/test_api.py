@@ -15,7 +15,9 @@ import pytest
 
 import separatrix
 from separatrix.accounting import Size
-from separatrix.evidence import Certificate
+from separatrix.communication import Wall
+from separatrix.evidence import Bound, Certificate, Transcript
+from separatrix.models.explicit.recurrent import RecurrentModel
 from separatrix.tasks import Batch, Task
 from separatrix.witnesses import Witness
 from separatrix.witnesses.solving import Solution
@@ -28,7 +30,9 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         importlib.import_module(module.name)
     built = separatrix.witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
     remembering = separatrix.witness_for(built.task, family="rnn")
-    row = built.task.sample(1, seed=0).inputs[0]
+    assert isinstance(remembering.model, RecurrentModel)
+    storing = remembering.model
+    row = built.task.full_length().sample(1, seed=0).inputs[0]
     member = separatrix.Member(lr=1e-3, seed=1)
     quick = separatrix.Training(steps=2, batch=4, eval_examples=8, test_examples=8)
     calls: dict[str, Callable[[], object]] = {
@@ -43,7 +47,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "bound": lambda: separatrix.bound(built.task, "rnn"),
         "bounds_for": lambda: separatrix.bounds_for(built.task, "rnn"),
         "certify": lambda: separatrix.certify(built),
-        "collide": lambda: separatrix.collide(remembering.model, built.task, most=8),
+        "collide": lambda: separatrix.collide(storing, built.task, most=8),
         "frontier": lambda: separatrix.frontier(separatrix.task("match2", n=2, modulus=2)),
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
@@ -68,9 +72,12 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     assert results["solve"].text == "s0"
     assert isinstance(results["certify"], Certificate)
     assert results["certify"].verdict == "proved"
+    assert isinstance(results["bound"], Bound)
     assert results["bound"].at_least == 4
+    assert isinstance(results["wall"], Wall)
     assert results["wall"].largest_n == 10
     assert results["collide"] is None
+    assert isinstance(results["run_protocol"], Transcript)
     assert results["run_protocol"].agrees
     assert str(results["make_atlas"]).lower().startswith("<!doctype html>")
 

@@ -72,12 +72,13 @@ def test_python_blocks_run(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("README.md", 16),
+        ("README.md", 21),
         ("docs/witnesses.md", 3),
         ("docs/certificates.md", 2),
         ("docs/thinking.md", 2),
         ("docs/models.md", 2),
         ("docs/training.md", 5),
+        ("docs/communication.md", 8),
         ("docs/audits.md", 2),
     ],
 )

@@ -32,6 +32,7 @@ from separatrix.communication.bounds.counts import (
     levels,
 )
 from separatrix.communication.bounds.one_layer import counted_bits
+from separatrix.communication.language_states import language_states
 from separatrix.errors import InvalidInput, UnknownName
 from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, TaskSpec
 from separatrix.tasks import TASKS, Task, task
@@ -127,8 +128,8 @@ def test_numbers_by_hand_for_one_layer() -> None:
     dyck = task("dyck", n=1024)
     assert needs(dyck, "transformer-1", "S-T5", precision=32) == [Fraction(1023, 3 * 42), Fraction(1023, 244)]
     assert needs(dyck, "transformer-1", "S-T5") == [Fraction(1023, 3), Fraction(1023, 9)]
-    # Two heads: 5m·32 + 2(4·32 + 20) ≥ 1023 from m = 5 on; as printed m ≥ 1023/252.
-    assert needs(dyck, "transformer-1", "S-T5", precision=32, heads=2) == [5, Fraction(1023, 252)]
+    # Two heads: 5m·32 + 2(4·32 + 20) ≥ 1023 from m = 5 on; as printed m ≥ 1023/252, but from m = 5 only.
+    assert needs(dyck, "transformer-1", "S-T5", precision=32, heads=2) == [5]
     disjoint = task("disjointness", n=1000)
     assert needs(disjoint, "transformer-1", "S-T12", precision=16) == [Fraction(500, 78), Fraction(500, 132)]
     equality = task("equality", n=64, alphabet=8)  # 96 bits, 65 positions
@@ -164,9 +165,11 @@ def test_numbers_by_hand_on_the_wire() -> None:
 
 
 def test_automata_count_states() -> None:
-    assert needs(task("dyck", n=64), "rnn", "S-L4") == [3]  # 8 states
-    assert needs(task("dyck", n=64, types=3, depth=3), "rnn", "S-L4") == [6]  # 1 + 3 + 9 + 27 + 1 = 41
-    assert needs(task("equality", n=8), "rnn", "S-L4") == [6]  # 63
+    assert needs(task("dyck", n=64), "rnn", "S-L4") == [3]  # 1 + 4 stacks of even depth, and dead
+    assert needs(task("dyck", n=64, types=3, depth=3), "rnn", "S-L4") == [5]  # 3 + 27, and dead: 31
+    assert needs(task("equality", n=8), "rnn", "S-L4") == [4]  # 2^4 words
+    for small in (task("dyck", n=6), task("dyck", n=8, types=1, depth=3), task("equality", n=6)):
+        assert needs(small, "rnn", "S-L4") == [(language_states(small).widest()[1].at_least - 1).bit_length()]
     assert needs(task("disjointness", n=8), "rnn", "S-L4") != [None]
     assert needs(task("disjointness", n=64), "rnn", "S-L4") == [None]
     assert needs(task("index-lookup", n=8), "rnn", "S-L4") == []

@@ -81,8 +81,14 @@ def test_a_walk_finds_the_wall_of_one_layer(name: str, size: tuple[int, int, int
 def test_walls_by_hand() -> None:
     assert wall("index-lookup", family="rnn", state_bits=6144, alphabet=64).largest_n == 1024
     assert wall("index-lookup", family="rnn", state_bits=6143, alphabet=64).largest_n == 1023
-    assert wall("mqar", family="linear-rnn", width=8, precision=32, vocabulary_size=32).largest_n == 128
+    assert wall("mqar", family="linear-rnn", width=8, precision=32, vocabulary_size=1024).largest_n == 56
     assert wall("equality", family="rnn", state_bits=100).largest_n == 200
+    assert wall("associative-recall", family="rnn", state_bits=38, keys=40, values=2).largest_n == 38
+    small: dict[str, dict[str, Any]] = {"mqar": {"vocabulary_size": 4}, "associative-recall": {"keys": 4}}
+    for name, parameters in small.items():
+        ended = wall(name, family="rnn", state_bits=100_000, **parameters)
+        assert ended.largest_n is None
+        assert "up to n = 4, where its parameters end the task" in ended.why
     assert wall("q-sparse-averaging", family="fnn", width=20).largest_n == 20
     # 4pLHm = 4·4·2·1·3 = 96, so ⌊n/3⌋ may be 96.
     cycles = wall("cycle3", family="graph-transformer", width=3, heads=1, layers=2, precision=4)
@@ -124,7 +130,7 @@ def test_a_state_that_stays_has_a_wall_and_a_cache_that_grows_has_none() -> None
     cached = sized(kv_cache(layers=2, heads=2, head_width=32, precision_bits=16))
     unlimited = wall("index-lookup", cached, family="rnn")
     assert (unlimited.largest_n, unlimited.theorem, unlimited.bound) == (None, None, None)
-    assert "grows with the input" in unlimited.why
+    assert "up to 2^48, and farther was not looked" in unlimited.why
 
 
 def test_a_window_is_a_state_that_stops_growing() -> None:

@@ -11,12 +11,18 @@ from torch import Tensor
 
 from separatrix.models.kernels.selective_scan import parallel, reference, selective_scan
 from separatrix.models.kernels.triton_selective_scan import Blocks, scan
-from tests.models.test_selective_scan import NAMES, Shape, agree, parts_of, results
+from tests.gpu.kernel_checks import (
+    NEEDS_CUDA,
+    graph_replays,
+    home,
+    member_alone,
+    random_shapes,
+    same_bytes,
+)
+from tests.models.kernel_checks import agree, exact_of
+from tests.models.test_selective_scan import NAMES, Shape, parts_of, results
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = NEEDS_CUDA
 
 SHAPES: tuple[Shape, ...] = (
     (1, 1, 1, 1, 1),
@@ -38,35 +44,24 @@ def on_gpu(parts: list[Tensor], *, low: bool = False) -> list[Tensor]:
     return [part.detach().cuda().to(kind).requires_grad_() for part, kind in zip(parts, kinds, strict=True)]
 
 
-def exact(parts: list[Tensor]) -> list[Tensor]:
-    return [part.detach().double().requires_grad_() for part in parts]
-
-
-def home(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: values.cpu() for name, values in found.items()}
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("low", [False, True], ids=["float32", "bf16"])
 def test_kernels_are_the_definition(shape: Shape, low: bool) -> None:
     parts = on_gpu(parts_of(shape, seed=sum(shape)), low=low)
     found = results(scan, parts)
     assert [found[name].dtype for name in NAMES] == [part.dtype for part in parts]
-    agree(home(found), home(results(reference, exact(parts))), 2**-7 if low else 1e-4)
+    agree(home(found), home(results(reference, exact_of(parts))), 2**-7 if low else 1e-4)
 
 
 def test_random_shapes() -> None:
-    generator = torch.Generator().manual_seed(1)
-    for seed in range(12):
-        most = (4, 5, 90, 150, 32)
-        shape = tuple(int(torch.randint(1, top + 1, (), generator=generator)) for top in most)
+    for seed, shape in enumerate(random_shapes(4, 5, 90, 150, 32)):
         parts = on_gpu(parts_of(shape, seed=seed))  # type: ignore[arg-type]
-        agree(home(results(scan, parts)), home(results(reference, exact(parts))), 1e-4)
+        agree(home(results(scan, parts)), home(results(reference, exact_of(parts))), 1e-4)
 
 
 def test_more_rows_than_a_grid_is_high() -> None:
     parts = on_gpu(parts_of((1, 70_000, 3, 2, 2), seed=2))
-    agree(home(results(scan, parts)), home(results(reference, exact(parts))), 1e-4)
+    agree(home(results(scan, parts)), home(results(reference, exact_of(parts))), 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +76,7 @@ def test_more_rows_than_a_grid_is_high() -> None:
 def test_other_blocks_compute_the_same(blocks: Blocks) -> None:
     parts = on_gpu(parts_of((2, 2, 45, 70, 16), seed=3))
     found = results(lambda *given: scan(*given, blocks=blocks), parts)
-    agree(home(found), home(results(reference, exact(parts))), 1e-4)
+    agree(home(found), home(results(reference, exact_of(parts))), 1e-4)
 
 
 @pytest.mark.parametrize("low", [False, True], ids=["float32", "bf16"])
@@ -89,27 +84,16 @@ def test_steps_far_out_are_safe(low: bool) -> None:
     parts = parts_of((2, 2, 64, 32, 16), seed=11)
     parts[1] = (parts[1] * 60).detach().requires_grad_()
     given = on_gpu(parts, low=low)
-    agree(home(results(scan, given)), home(results(reference, exact(given))), 2**-7 if low else 1e-4)
+    agree(home(results(scan, given)), home(results(reference, exact_of(given))), 2**-7 if low else 1e-4)
 
 
 def test_two_runs_give_the_same_bytes() -> None:
     parts = on_gpu(parts_of((3, 16, 150, 96, 16), seed=4), low=True)
-    first = results(scan, parts)
-    for _ in range(3):
-        again = results(scan, parts)
-        assert all(torch.equal(first[name], again[name]) for name in first)
+    assert same_bytes(lambda: results(scan, parts))
 
 
 def test_a_member_does_not_depend_on_its_neighbours() -> None:
-    parts = on_gpu(parts_of((3, 4, 60, 40, 16), seed=5))
-    whole = scan(*parts)
-    single = [part.detach()[1:2].requires_grad_() for part in parts]
-    alone = scan(*single)
-    assert torch.equal(whole[1:2], alone)
-    weights = torch.ones_like(whole)
-    together = torch.autograd.grad(whole, parts, weights)
-    slopes = torch.autograd.grad(alone, single, weights[1:2])
-    assert all(torch.equal(mine[1:2], right) for mine, right in zip(together, slopes, strict=True))
+    assert member_alone(scan, on_gpu(parts_of((3, 4, 60, 40, 16), seed=5)))
 
 
 def test_without_gradients_the_outputs_are_the_same() -> None:
@@ -133,25 +117,9 @@ def test_inside_a_compiled_function() -> None:
     parts = on_gpu(parts_of((2, 3, 51, 40, 16), seed=8))
     torch.compiler.reset()
     found = results(torch.compile(squared, fullgraph=True), parts)
-    agree(home(found), home(results(squared, exact(parts))), 1e-4)
+    agree(home(found), home(results(squared, exact_of(parts))), 1e-4)
 
 
 def test_inside_a_cuda_graph() -> None:
-    parts = on_gpu(parts_of((2, 3, 50, 40, 16), seed=9))
-    others = on_gpu(parts_of((2, 3, 50, 40, 16), seed=10))
-    weights = torch.ones_like(parts[0])
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(2):
-            torch.autograd.grad(scan(*parts), parts, weights)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        recorded = torch.autograd.grad(scan(*parts), parts, weights)
-    with torch.no_grad():
-        for part, other in zip(parts, others, strict=True):
-            part.copy_(other)
-    graph.replay()
-    plain = torch.autograd.grad(scan(*others), others, weights)
-    assert all(torch.equal(mine, right) for mine, right in zip(recorded, plain, strict=True))
+    parts, others = (on_gpu(parts_of((2, 3, 50, 40, 16), seed=seed)) for seed in (9, 10))
+    assert graph_replays(scan, parts, others)

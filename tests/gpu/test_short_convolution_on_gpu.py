@@ -14,20 +14,18 @@ from torch import Tensor
 from separatrix.models.kernels.short_convolution import parallel, reference, short_convolution
 from separatrix.models.kernels.triton_short_convolution import Cut, convolved
 from separatrix.models.mamba import SelectiveMixer
-from tests.models.test_short_convolution import (
-    NAMES,
-    Shape,
-    agree,
-    exact_of,
-    parts_of,
-    results,
-    small_of,
+from tests.gpu.kernel_checks import (
+    NEEDS_CUDA,
+    graph_replays,
+    home,
+    member_alone,
+    random_shapes,
+    same_bytes,
 )
+from tests.models.kernel_checks import agree, exact_of
+from tests.models.test_short_convolution import NAMES, Shape, parts_of, results, small_of
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = NEEDS_CUDA
 
 SHAPES: tuple[Shape, ...] = (
     (1, 1, 1, 1, 1),
@@ -44,10 +42,6 @@ SHAPES: tuple[Shape, ...] = (
 
 def on_gpu(parts: list[Tensor], *, low: bool = False) -> list[Tensor]:
     return [part.detach().cuda().requires_grad_() for part in small_of(parts, low=low)]
-
-
-def home(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: values.cpu() for name, values in found.items()}
 
 
 def tolerance(low: bool) -> float:
@@ -74,10 +68,7 @@ def test_the_longest_window() -> None:
 
 
 def test_random_shapes() -> None:
-    generator = torch.Generator().manual_seed(1)
-    for seed in range(12):
-        most = (4, 5, 400, 300, 5)
-        shape = tuple(int(torch.randint(1, top + 1, (), generator=generator)) for top in most)
+    for seed, shape in enumerate(random_shapes(4, 5, 400, 300, 5)):
         parts = on_gpu(parts_of(shape, seed=seed))  # type: ignore[arg-type]
         agree(home(results(convolved, parts)), home(results(reference, exact_of(parts))), 1e-5)
 
@@ -125,23 +116,12 @@ def test_sums_far_out_are_safe() -> None:
 
 def test_two_runs_give_the_same_bytes() -> None:
     parts = on_gpu(parts_of((3, 16, 150, 96, 4), seed=7), low=True)
-    first = results(convolved, parts)
-    for _ in range(3):
-        again = results(convolved, parts)
-        assert all(torch.equal(first[name], again[name]) for name in first)
+    assert same_bytes(lambda: results(convolved, parts))
 
 
 @pytest.mark.parametrize("batch", [4, 64])
 def test_a_member_does_not_depend_on_its_neighbours(batch: int) -> None:
-    parts = on_gpu(parts_of((7, batch, 60, 512, 4), seed=8))
-    whole = convolved(*parts)
-    single = [part.detach()[1:2].requires_grad_() for part in parts]
-    alone = convolved(*single)
-    assert torch.equal(whole[1:2], alone)
-    slopes = torch.ones_like(whole)
-    together = torch.autograd.grad(whole, parts, slopes)
-    lonely = torch.autograd.grad(alone, single, slopes[1:2])
-    assert all(torch.equal(mine[1:2], right) for mine, right in zip(together, lonely, strict=True))
+    assert member_alone(convolved, on_gpu(parts_of((7, batch, 60, 512, 4), seed=8)))
 
 
 def test_float64_takes_the_parallel_form() -> None:
@@ -188,21 +168,5 @@ def test_a_mixer_compiles_and_agrees_with_the_other_way(asked: bool) -> None:
 
 
 def test_inside_a_cuda_graph() -> None:
-    parts = on_gpu(parts_of((2, 3, 50, 40, 4), seed=13))
-    others = on_gpu(parts_of((2, 3, 50, 40, 4), seed=14))
-    slopes = torch.ones_like(parts[0])
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(2):
-            torch.autograd.grad(convolved(*parts), parts, slopes)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        recorded = torch.autograd.grad(convolved(*parts), parts, slopes)
-    with torch.no_grad():
-        for part, other in zip(parts, others, strict=True):
-            part.copy_(other)
-    graph.replay()
-    plain = torch.autograd.grad(convolved(*others), others, slopes)
-    assert all(torch.equal(mine, right) for mine, right in zip(recorded, plain, strict=True))
+    parts, others = (on_gpu(parts_of((2, 3, 50, 40, 4), seed=seed)) for seed in (13, 14))
+    assert graph_replays(convolved, parts, others)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -29,8 +26,8 @@ from separatrix.models.kernels.decayed_attention import (
     parallel,
     reference,
 )
+from tests.models.kernel_checks import interpreted
 
-ROOT = Path(__file__).parents[2]
 Inputs = tuple[Tensor, Tensor, Tensor]
 Way = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]]
 
@@ -257,18 +254,7 @@ def interpreted_gaps() -> None:
 
 @pytest.mark.slow
 def test_triton_kernels_under_the_interpreter() -> None:
-    program = "from tests.models.test_decayed_attention import interpreted_gaps; interpreted_gaps()"
-    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(interpreted(interpreted_gaps))
     assert len(found) == 2 * len(INTERPRETED)
     for kind, gap in found:
         assert gap < (1e-6 if "32" in kind else 2e-3), found

@@ -7,23 +7,24 @@ from collections.abc import Sequence
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS
-from separatrix.models.kernels.choice import BACKENDS, use_backend
 from separatrix.models.laws import normal
 from separatrix.models.linear_transformer import LinearAttention, LinearTransformer
 from separatrix.models.members import initialise
-from separatrix.models.population import Signature
 from separatrix.options import made
 from separatrix.tasks.dyck import Dyck
 from separatrix.tasks.index_lookup import IndexLookup
-from separatrix.tasks.interface import Classes, Tokens
 from separatrix.testing import ModelConformance
 from separatrix.testing.model_conformance import Trial
-
-SIGNATURE = Signature(inputs=Tokens(size=5), targets=Classes(size=5), length=200)
+from tests.models.decaying_checks import (
+    SIGNATURE,
+    few_labels_and_many,
+    near_under_autocast,
+    random,
+    same_by_every_way,
+)
 
 
 class TestConformance(ModelConformance):
@@ -38,10 +39,6 @@ def layer(members: int = 2, width: int = 8, heads: int = 2) -> LinearAttention:
     mixer = LinearAttention(members, width, heads, law=normal(1), last=normal(1))
     initialise(mixer, range(members))
     return mixer.double()
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def test_the_layer_is_the_paper_s_formula() -> None:
@@ -61,42 +58,18 @@ def test_the_layer_is_the_paper_s_formula() -> None:
 @pytest.mark.parametrize("labels", [1, 4, 5])
 def test_few_labels_and_many(labels: int) -> None:
     """Four numbers a head: up to four labels are read without forming a state, five are not."""
-    mixer, x = layer(), random(2, 3, 70, 8)
-    at = torch.randint(70, (2, 3, labels), generator=torch.Generator().manual_seed(labels))
-    asked = mixer(x).gather(2, at.unsqueeze(-1).expand(2, 3, labels, 8))
-    torch.testing.assert_close(mixer(x, at), asked, rtol=0, atol=1e-12)
+    few_labels_and_many(layer(), labels, within=1e-12)
 
 
 def test_every_way_on_offer_gives_the_same() -> None:
-    model = LinearTransformer(LinearTransformer.Config(layers=2, width=8, heads=2), SIGNATURE, members=2)
-    model = model.initialise([1, 2]).double()
-    tokens = torch.randint(5, (2, 3, 130), generator=torch.Generator().manual_seed(0))
-    meant = model(tokens)
-    for backend in BACKENDS:
-        if backend in {"reference", "parallel"}:
-            use_backend(model, backend)
-            torch.testing.assert_close(model(tokens), meant, rtol=0, atol=1e-12)
-    use_backend(model, "triton")
-    with pytest.raises(InvalidInput, match="CUDA device"):
-        model(tokens)
+    config = LinearTransformer.Config(layers=2, width=8, heads=2)
+    same_by_every_way(LinearTransformer(config, SIGNATURE, members=2), within=1e-12)
 
 
 def test_it_works_under_autocast() -> None:
-    model = LinearTransformer(LinearTransformer.Config(layers=2, width=16, heads=2), SIGNATURE, members=2)
-    model = model.initialise([1, 2])
-    tokens = torch.randint(5, (2, 3, 100), generator=torch.Generator().manual_seed(0))
-    meant = model(tokens)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = model(tokens)
-        found.float().square().sum().backward()
-        state = model.start(3)
-        outputs = []
-        for token in tokens.unbind(2):
-            output, state = model.step(token, state)
-            outputs.append(output)
-    assert (found.float() - meant).abs().max() < 0.05 * meant.abs().max()
-    assert (torch.stack(outputs, 2).float() - meant).abs().max() < 0.05 * meant.abs().max()
-    assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in model.parameters())
+    near_under_autocast(
+        LinearTransformer(LinearTransformer.Config(layers=2, width=16, heads=2), SIGNATURE, members=2)
+    )
 
 
 def test_counts() -> None:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,8 +16,8 @@ from torch import Tensor
 from separatrix.errors import InvalidInput
 from separatrix.models.kernels import lstm_scan as kernels
 from separatrix.models.kernels.lstm_scan import lstm_scan, parallel, reference
+from tests.models import kernel_checks
 
-ROOT = Path(__file__).parents[2]
 Way = Callable[[Tensor, Tensor], Tensor]
 DOUBLE, SINGLE = torch.float64, torch.float32
 
@@ -165,16 +161,8 @@ def interpreted() -> None:
 
 @pytest.mark.slow
 def test_triton_kernels_under_the_interpreter() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from tests.models.test_lstm_scan import interpreted; interpreted()"],
-        cwd=ROOT,
-        env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = {name: max(max(each) for each in parts) for name, parts in json.loads(done.stdout).items()}
+    printed = json.loads(kernel_checks.interpreted(interpreted))
+    found = {name: max(max(each) for each in parts) for name, parts in printed.items()}
     assert found.pop("float16") < 2e-3
     assert found.pop("nothing kept") == 0
     assert set(found) == {"float32", "compiled", "tiny", "small blocks"}

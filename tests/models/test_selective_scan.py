@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 
 import pytest
 import torch
@@ -25,11 +20,13 @@ from separatrix.models.kernels.selective_scan import (
     selective_scan,
     step_sizes,
 )
+from tests.models import kernel_checks
+from tests.models.kernel_checks import agree, exact_of, interpreted
 
 Shape = tuple[int, int, int, int, int]
 """Members, batch, length, channels, state."""
 NAMES = ("x", "raw", "bias", "rate", "write", "read", "skip")
-ROOT = Path(__file__).parents[2]
+results = partial(kernel_checks.results, names=NAMES)
 
 
 def parts_of(shape: Shape, *, seed: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -50,21 +47,6 @@ def parts_of(shape: Shape, *, seed: int, dtype: torch.dtype = torch.float64) -> 
         normal(members, channels),
     ]
     return [part.to(dtype).requires_grad_() for part in parts]
-
-
-def results(compute: Callable[..., Tensor], parts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The output and the gradient of every input, under weights that are the same in every type."""
-    y = compute(*parts)
-    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(9)).bfloat16()
-    slopes = torch.autograd.grad((y * weights.to(y)).sum(), parts)
-    return {"y": y.detach(), **dict(zip(NAMES, slopes, strict=True))}
-
-
-def agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
-    for name, right in expected.items():
-        scale = max(1.0, right.abs().max().item())
-        gap = (found[name].double() - right.double()).abs().max().item() / scale
-        assert gap <= tolerance, f"{name} differs by {gap:.1e}"
 
 
 @settings(deadline=None, max_examples=40)
@@ -93,8 +75,7 @@ def test_parallel_is_the_definition_at_its_own_chunks(length: int) -> None:
 
 def test_bf16_and_autocast_lose_no_more_than_the_rounding_of_inputs_and_outputs() -> None:
     small = parts_of((2, 2, 40, 6, 4), seed=1, dtype=torch.bfloat16)
-    exact = [part.detach().double().requires_grad_() for part in small]
-    expected = results(reference, exact)
+    expected = results(reference, exact_of(small))
     agree(results(parallel, small), expected, 2**-8)
     assert parallel(*small).dtype == torch.bfloat16
     plain = [part.detach().float().requires_grad_() for part in small]
@@ -201,18 +182,16 @@ def check_triton_kernels() -> None:
     far = [part.detach().clone() for part in small]
     far[1] = torch.tensor([-300.0, -20.0, 0.0, 21.0, 300.0]).view(1, 1, 5, 1).expand(2, 1, 5, 5)
     far = [part.requires_grad_() for part in far]
-    far_exact = [part.detach().double().requires_grad_() for part in far]
-    agree(results(scan, far), results(reference, far_exact), 1e-5)
+    agree(results(scan, far), results(reference, exact_of(far)), 1e-5)
 
     whole = [part.detach().bfloat16().requires_grad_() for part in parts_of((1, 1, 3, 32, 16), seed=3)]
     mixed = [part.detach().bfloat16().requires_grad_() for part in exact]
     for parts in (whole, mixed):
         for place in (2, 3, 6):  # weights keep their precision
             parts[place] = parts[place].detach().float().requires_grad_()
-        rounded = [part.detach().double().requires_grad_() for part in parts]
         found = results(scan, parts)
         assert [found[name].dtype for name in NAMES] == [part.dtype for part in parts]
-        agree(found, results(reference, rounded), 2**-7)
+        agree(found, results(reference, exact_of(parts)), 2**-7)
 
     weights = torch.ones_like(small[0])
     together = torch.autograd.grad(scan(*small), small, weights)
@@ -224,16 +203,4 @@ def check_triton_kernels() -> None:
 
 @pytest.mark.slow
 def test_triton_kernels_are_the_definition() -> None:
-    if importlib.util.find_spec("triton") is None:
-        pytest.fail("the development tools include triton")
-    command = "from tests.models.test_selective_scan import check_triton_kernels as check; check()"
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-c", command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == "agreed", done.stderr
+    assert interpreted(check_triton_kernels) == "agreed\n"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -18,11 +14,13 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.models.kernels.short_convolution import parallel, reference, short_convolution
+from tests.models import kernel_checks
+from tests.models.kernel_checks import agree, exact_of, interpreted
 
 Shape = tuple[int, int, int, int, int]
 """Members, batch, length, channels, places of the window."""
 NAMES = ("u", "weights", "bias")
-ROOT = Path(__file__).parents[2]
+results = partial(kernel_checks.results, names=NAMES)
 
 
 def parts_of(shape: Shape, *, seed: int) -> list[Tensor]:
@@ -37,26 +35,6 @@ def small_of(parts: Sequence[Tensor], *, low: bool = False) -> list[Tensor]:
     """In float32; with `low`, u in bf16."""
     kinds = (torch.bfloat16 if low else torch.float32, torch.float32, torch.float32)
     return [part.detach().to(kind).requires_grad_() for part, kind in zip(parts, kinds, strict=True)]
-
-
-def exact_of(parts: Sequence[Tensor]) -> list[Tensor]:
-    return [part.detach().double().requires_grad_() for part in parts]
-
-
-def results(compute: Callable[..., Tensor], parts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The output and the gradient of every input, under weights that are the same in every type."""
-    y = compute(*parts)
-    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(9)).bfloat16()
-    slopes = torch.autograd.grad((y * weights.to(y)).sum(), parts)
-    return {"y": y.detach(), **dict(zip(NAMES, slopes, strict=True))}
-
-
-def agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
-    for name, right in expected.items():
-        assert found[name].shape == right.shape
-        scale = max(1.0, right.abs().max().item())
-        gap = (found[name].double() - right.double()).abs().max().item() / scale
-        assert gap <= tolerance, f"{name} differs by {gap:.1e}"
 
 
 @settings(deadline=None, max_examples=40)
@@ -176,16 +154,4 @@ def check_triton_kernels() -> None:
 
 @pytest.mark.slow
 def test_triton_kernels_are_the_definition() -> None:
-    if importlib.util.find_spec("triton") is None:
-        pytest.fail("the development tools include triton")
-    command = "from tests.models.test_short_convolution import check_triton_kernels as check; check()"
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-c", command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == "agreed", done.stderr
+    assert interpreted(check_triton_kernels) == "agreed\n"

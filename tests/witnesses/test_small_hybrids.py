@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import pytest
-import torch
 
 from separatrix.models.explicit.layers import Layer
 from separatrix.models.explicit.linear_rnn import Hybrid
 from separatrix.models.explicit.recurrence import RecurrentLayer
 from separatrix.precision import FixedDown, FixedNearest, Float32, NumberSystem
 from separatrix.tasks import Task
-from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.c_gram import CGramRetrieval
-from separatrix.tasks.counting import Counting
-from separatrix.tasks.index_lookup import IndexLookup
-from separatrix.witnesses import Choices, Witness
+from separatrix.witnesses import Witness
 from separatrix.witnesses.small_hybrids import (
     associative_recall_hybrid,
     c_gram_hybrid,
@@ -24,31 +20,35 @@ from separatrix.witnesses.small_hybrids import (
     index_lookup_hybrid,
 )
 
-from .checking import evaluators_agree
-from .small_cases import ENUMERATED, LARGE, SMALL, at_size, hard_inputs, right, right_on_all
+from .small_cases import SMALL, right_on_all
+from .small_checks import (
+    Builders,
+    SmallWitnesses,
+    at_every_length,
+    built_by,
+    three_agree,
+    whole_is_step_by_step,
+)
 
-BUILDERS: dict[str, Any] = {
+BUILDERS: Builders = {
     "index-lookup": index_lookup_hybrid,
     "associative-recall": associative_recall_hybrid,
     "c-gram": c_gram_hybrid,
     "counting": counting_hybrid,
 }
-LEAST = {16: (21, 23, 21, 15, 23), 64: (31, 33, 31, 21, 33)}
-"""The least p with which the tasks of each size are done: Index, both forms of recall, c-gram, counting."""
 
 
 def built(task: Task, system: NumberSystem | None = None) -> Witness:
-    choices = Choices() if system is None else Choices(system=system)
-    witness = BUILDERS[task.name](task, choices)
-    assert isinstance(witness, Witness)
-    return witness
+    return built_by(BUILDERS, task, system)
 
 
-@pytest.mark.parametrize("task", ENUMERATED)
-def test_every_input(task: Task) -> None:
-    witness = built(task)
-    assert (witness.theorem, witness.family, witness.script) == ("W-5.6", "hybrid", None)
-    assert right_on_all(witness)
+class TestSmallHybrids(SmallWitnesses):
+    builders = BUILDERS
+    theorem = "W-5.6"
+    family = "hybrid"
+    kind = Hybrid
+    writes = False
+    least: ClassVar = {16: (21, 23, 21, 15, 23), 64: (31, 33, 31, 21, 33)}
 
 
 @pytest.mark.parametrize("system", [Float32(), FixedNearest(p=29), FixedDown(n=64, k=3)], ids=str)
@@ -57,41 +57,12 @@ def test_every_input_in_other_arithmetics(task: Task, system: NumberSystem) -> N
     assert right_on_all(built(task, system))
 
 
-@pytest.mark.parametrize("task", LARGE)
-def test_random_and_hard_inputs(task: Task) -> None:
-    witness, hard = built(task), hard_inputs(task)
-    rows = hard if task.length < 256 else hard[:: len(hard) // 8]
-    samples = [each.sample(8, seed=5).inputs for each in (task, task.full_length())]
-    assert right(witness, torch.cat([rows, *samples]))
-
-
 @pytest.mark.parametrize("task", [SMALL[1], SMALL[2], SMALL[6], SMALL[8], SMALL[11]], ids=str)
 def test_the_three_evaluators_agree(task: Task) -> None:
-    witness = built(task)
-    rows = next(iter(task.enumerate()))
-    assert all(evaluators_agree(witness, row) for row in rows[:: max(1, len(rows) // 3)])
+    assert three_agree(built(task))
 
 
-@pytest.mark.parametrize("n", [16, pytest.param(64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("which", range(5))
-def test_the_least_bits(n: int, which: int) -> None:
-    task, p = at_size(n)[which], LEAST[n][which]
-    rows = torch.cat([hard_inputs(task), task.sample(16, seed=1).inputs])
-    assert right(built(task, FixedNearest(p=p)), rows)
-    assert not right(built(task, FixedNearest(p=p - 2)), rows)
-
-
-@pytest.mark.parametrize(
-    ("small", "large"),
-    [
-        (IndexLookup(n=2, alphabet=2), IndexLookup(n=4096, alphabet=4096)),
-        (AssociativeRecall(n=2, form="sequence"), AssociativeRecall(n=4096, form="sequence")),
-        (AssociativeRecall(n=2), AssociativeRecall(n=4096)),
-        (CGramRetrieval(n=4, c=4), CGramRetrieval(n=4096, c=4)),
-        (Counting(n=2, alphabet=2), Counting(n=4096, alphabet=4096)),
-    ],
-    ids=lambda task: task.name,
-)
+@at_every_length
 def test_the_size_is_the_same_at_every_length(small: Task, large: Task) -> None:
     assert built(small).size == built(large).size
 
@@ -105,11 +76,4 @@ def test_one_attention_layer_stands_on_one_recurrent_layer_and_nothing_knows_its
 
 
 def test_whole_inputs_and_token_by_token_agree() -> None:
-    task = CGramRetrieval(n=9, c=3, alphabet=3)
-    model = built(task).model
-    assert isinstance(model, Hybrid)
-    rows = task.sample(4, seed=3).inputs
-    whole, state = model.forward(rows), model.start(4)
-    for place in range(rows.shape[1]):
-        outputs, state = model.step(rows[:, place], state)
-        torch.testing.assert_close(outputs, whole[:, place], rtol=0, atol=1e-12)
+    whole_is_step_by_step(built(CGramRetrieval(n=9, c=3, alphabet=3)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.c_gram import CGramRetrieval
 from separatrix.tasks.counting import Counting
 from separatrix.tasks.index_lookup import IndexLookup
-from separatrix.witnesses import Choices, Witness
+from separatrix.witnesses import Witness
 from separatrix.witnesses.small_searches import (
     associative_recall_search,
     c_gram_search,
@@ -24,45 +24,34 @@ from separatrix.witnesses.small_searches import (
 )
 from separatrix.witnesses.solving import ask
 
-from .small_cases import ENUMERATED, LARGE, SMALL, at_size, hard_inputs, right, right_on_all
+from .small_cases import SMALL, right, right_on_all
+from .small_checks import Builders, SmallWitnesses, at_every_length, built_by
 
-BUILDERS: dict[str, Any] = {
+BUILDERS: Builders = {
     "index-lookup": index_lookup_search,
     "associative-recall": associative_recall_search,
     "c-gram": c_gram_search,
     "counting": counting_search,
 }
-LEAST = {16: (19, 17, 17, 9, 19), 64: (27, 25, 25, 13, 27)}
-"""The least p with which the tasks of each size are done: Index, both forms of recall, c-gram, counting."""
 
 
 def built(task: Task, system: NumberSystem | None = None) -> Witness:
-    choices = Choices() if system is None else Choices(system=system)
-    witness = BUILDERS[task.name](task, choices)
-    assert isinstance(witness, Witness)
-    return witness
+    return built_by(BUILDERS, task, system)
 
 
-@pytest.mark.parametrize("task", ENUMERATED)
-def test_every_input(task: Task) -> None:
-    witness = built(task)
-    assert (witness.theorem, witness.family) == ("W-5.2", "linear-rnn+retrieval")
-    assert isinstance(witness.model, LinearRNN)
-    assert right_on_all(witness)
+class TestSmallSearches(SmallWitnesses):
+    builders = BUILDERS
+    theorem = "W-5.2"
+    family = "linear-rnn+retrieval"
+    kind = LinearRNN
+    writes = True
+    least: ClassVar = {16: (19, 17, 17, 9, 19), 64: (27, 25, 25, 13, 27)}
 
 
 @pytest.mark.parametrize("system", [Float32(), FixedNearest(p=21), FixedDown(n=64, k=2)], ids=str)
 @pytest.mark.parametrize("task", [SMALL[2], SMALL[8], SMALL[11]], ids=str)
 def test_every_input_in_other_arithmetics(task: Task, system: NumberSystem) -> None:
     assert right_on_all(built(task, system))
-
-
-@pytest.mark.parametrize("task", LARGE)
-def test_random_and_hard_inputs(task: Task) -> None:
-    witness, hard = built(task), hard_inputs(task)
-    rows = hard if task.length < 256 else hard[:: len(hard) // 8]
-    samples = [each.sample(8, seed=5).inputs for each in (task, task.full_length())]
-    assert right(witness, torch.cat([rows, *samples]))
 
 
 @pytest.mark.parametrize(
@@ -131,26 +120,7 @@ def test_counts_over_a_thousand_are_searched_for() -> None:
     assert right(built(task), row.unsqueeze(0))
 
 
-@pytest.mark.parametrize("n", [16, pytest.param(64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("which", range(5))
-def test_the_least_bits(n: int, which: int) -> None:
-    task, p = at_size(n)[which], LEAST[n][which]
-    rows = torch.cat([hard_inputs(task), task.sample(16, seed=1).inputs])
-    assert right(built(task, FixedNearest(p=p)), rows)
-    assert not right(built(task, FixedNearest(p=p - 2)), rows)
-
-
-@pytest.mark.parametrize(
-    ("small", "large"),
-    [
-        (IndexLookup(n=2, alphabet=2), IndexLookup(n=4096, alphabet=4096)),
-        (AssociativeRecall(n=2, form="sequence"), AssociativeRecall(n=4096, form="sequence")),
-        (AssociativeRecall(n=2), AssociativeRecall(n=4096)),
-        (CGramRetrieval(n=4, c=4), CGramRetrieval(n=4096, c=4)),
-        (Counting(n=2, alphabet=2), Counting(n=4096, alphabet=4096)),
-    ],
-    ids=lambda task: task.name,
-)
+@at_every_length
 def test_the_size_and_the_state_are_the_same_at_every_length(small: Task, large: Task) -> None:
     first, second = built(small).size, built(large).size
     assert first == second

@@ -27,7 +27,10 @@ BOUND_PRECISION: Final = 32
 _ANY: Final = {"S-L4": "dyck", "S-C13.1": "equality"}
 """Of which task an example is given where a theorem speaks of every one."""
 _MEMBERS: Final = 64
-_SHOWN: Final[Mapping[str, Mapping[str, Any]]] = {"q-sparse-averaging": {"q": _MEMBERS}}
+_SHOWN: Final[Mapping[str, Mapping[str, Any]]] = {
+    "mqar": {"vocabulary_size": 1 << 17},  # a key for each pair at every length drawn
+    "q-sparse-averaging": {"q": _MEMBERS},
+}
 """Parameters that say more than the defaults."""
 _STREAMED: Final = (
     "index-lookup",

@@ -18,7 +18,7 @@ from typing import Final
 
 from separatrix.records import JsonObject, require_count
 
-__all__ = ["RETRIEVAL_TASKS", "Wall", "symbols_held", "walls_of"]
+__all__ = ["RETRIEVAL_TASKS", "Wall", "keys_held", "symbols_held", "walls_of"]
 
 _CGRAM: Final = 3
 """Tokens of a c-gram: the task's own choice where none is made."""
@@ -71,23 +71,26 @@ def _retrieved(bits: int, vocabulary: int | None) -> tuple[Wall, ...]:
     """Every string of symbols and every list of labels is a beginning that some question tells apart."""
     held = symbols_held(bits, 2 if vocabulary is None else vocabulary)
     times = "" if vocabulary is None else "·log₂|Σ|"
+    keyed = held if vocabulary is None else keys_held(bits, vocabulary)
+    labels = times if vocabulary is None else "·log₂(|Σ| − keys)"
     tasks = (
-        ("index-lookup", "S-T3", 1, "symbols"),
-        ("associative-recall", "S-P9", 1, "pairs"),
-        ("mqar", "S-T8", 2, "pairs, half asked"),
-        ("nearest-neighbour", "S-T8", 2, "points, half asked"),
-        ("equality", "S-T11", 2, "symbols in all"),
+        ("index-lookup", "S-T3", 1, "symbols", held, times),
+        ("associative-recall", "S-P9", 1, "pairs", keyed, labels),
+        ("mqar", "S-T8", 2, "tokens of pairs", keyed, labels),
+        ("nearest-neighbour", "S-T8", 2, "points", held, times),
+        ("equality", "S-T11", 2, "symbols in all", held, times),
     )
     return tuple(
         Wall(
             task=task,
             theorem=theorem,
             vocabulary=vocabulary,
-            largest_n=halves * held,
+            largest_n=halves * most,
             counts=counts,
-            needs=f"{'n' if halves == 1 else '(n/2)'}{times}",
+            needs=f"{'n' if halves == 1 else '(n/2)'}{factor}",
         )
-        for task, theorem, halves, counts in tasks
+        for task, theorem, halves, counts, most, factor in tasks
+        if most is not None
     )
 
 
@@ -170,6 +173,32 @@ def _best_hubs(bits: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if middle * math.log(middle) ** 2 < bits * math.log(2) else (low, middle)
     return high
+
+
+def keys_held(bits: int, vocabulary: int) -> int | None:
+    """The largest k such that every table of k different keys with labels fits in so many bits.
+
+    k words are keys and the others labels, (vocabulary − k)^k tables. If all tables that a vocabulary has
+    words for fit, there is no such k.
+    """
+
+    def fits(keys: int) -> bool:
+        return symbols_held(bits, vocabulary - keys) >= keys
+
+    def tables(keys: int) -> float:
+        return keys * math.log2(vocabulary - keys)
+
+    low, high = 1, vocabulary - 2
+    while low < high:  # k·log(V − k) is concave: climb to where it is largest
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if tables(middle) < tables(middle + 1) else (low, middle)
+    if fits(low):
+        return None
+    held, over = 0, low
+    while over - held > 1:
+        middle = (held + over) // 2
+        held, over = (middle, over) if fits(middle) else (held, middle)
+    return held
 
 
 def symbols_held(bits: int, alphabet: int) -> int:

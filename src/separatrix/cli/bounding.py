@@ -22,7 +22,10 @@ __all__ = ["bound", "wall"]
 
 Precision = Annotated[Whole | None, Parameter(help="Bits of a number, p.")]
 Heads = Annotated[Whole | None, Parameter(help="Attention heads of a layer, H.")]
-Width = Annotated[Whole | None, Parameter(help="Numbers of a recurrent state, or a head's width, m.")]
+Width = Annotated[
+    Whole | None,
+    Parameter(help="Numbers of a recurrent state, or the stream's width, m (a head's, if larger)."),
+]
 Layers = Annotated[Whole | None, Parameter(help="Layers, L.")]
 StateBits = Annotated[Whole | None, Parameter(help="Bits of a recurrent state, mp.")]
 

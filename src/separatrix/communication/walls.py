@@ -131,15 +131,15 @@ def _searched(
 
     least = _shortest(spec_at, step)
     low = high = least - step
-    for high in _ends(spec_at(least).name, least, step):
+    end = _last(spec_at(least))
+    for high in _ends(spec_at(least).name, least, step, end):
         if broken(high) is not None:
             break
         low = high
     else:
-        why = (
-            f"No bound forbids any length up to 2^{_FARTHEST}: what the model carries grows with the input "
-            "at least as fast as what is needed, or the task asks for no more."
-        )
+        why = f"No bound forbids any length up to 2^{_FARTHEST}, and farther was not looked."
+        if end is not None:
+            why = f"No bound forbids any length up to n = {end:,}, where its parameters end the task."
         return Wall(task=spec_at(least).name, family=family, largest_n=None, bound=None, amount=None, why=why)
     while high - low > step:
         middle = low + (high - low) // (2 * step) * step
@@ -156,10 +156,20 @@ def _searched(
     return Wall(task=spec.name, family=family, largest_n=largest, bound=found, amount=amount, why=why)
 
 
-def _ends(name: str, least: int, step: int) -> Iterator[int]:
-    """For each power of two the last n whose positions it counts, from the shortest input on."""
+def _last(spec: TaskSpec) -> int | None:
+    """The largest n that the task's parameters allow, where they set one: a pair needs a key of its own."""
+    name = {"mqar": "vocabulary_size", "associative-recall": "keys"}.get(spec.name)
+    given = None if name is None else spec.params.get(name)
+    return given if isinstance(given, int) and given > 0 else None
+
+
+def _ends(name: str, least: int, step: int, last: int | None) -> Iterator[int]:
+    """For each power of two the last n whose positions it counts, from the shortest input on to the last."""
     for power in range(_FARTHEST + 1):
         n = ((1 << power) - _BEHIND.get(name, 0)) // step * step
+        if last is not None and n >= last:
+            yield last // step * step
+            return
         if n >= least:
             yield n
 

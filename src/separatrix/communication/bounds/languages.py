@@ -1,4 +1,4 @@
-"""S-L4: a recurrent model that decides a language has as many states as the language's minimal automaton."""
+"""S-L4: what a recurrent model must tell apart at one cut, by the states of a minimal automaton."""
 
 from __future__ import annotations
 
@@ -24,23 +24,27 @@ _MOST_LISTED: Final = 1 << 16
 def minimal_automaton(ask: Ask) -> Iterator[Bound]:
     """A model with the same update at every step is an automaton whose states are those of its memory.
 
-    It decides the language, so it has at least as many states as the minimal automaton, and mp ≥ ⌈log
-    states⌉. Dyck-(t,k) of all lengths takes a state for each stack, 1 + t + … + t^k of them, and a dead one.
-    The words w [SEP] w with N/2 symbols of Σ in each half take 2(1 + |Σ| + … + |Σ|^(N/2)) + 1: the prefixes
-    of w, what is left of the second, and a dead one. For other tasks the inputs are listed and the automaton
-    is built; where they are too many there is no number.
+    If it decides the language on strings of every length, it has as many states as the minimal automaton. A
+    model of inputs of one length may take one state for prefixes of different lengths, and may answer as it
+    likes on what is no input; it needs as many states as there are classes of prefixes at one cut, two being
+    apart if some continuation makes inputs of both with different answers. That number is stated, at the cut
+    where it is largest. For w [SEP] w it is |Σ|^(N/2), behind w. For Dyck-(t,k) a prefix of c brackets is
+    dead or has a stack, whose depth is even if c is, and at most k, c and N − c. For other tasks the inputs
+    are listed; where they are too many there is no number.
     """
     found = _closed(ask.spec)
     task = _language(ask.spec)
     if found is None and task is None:
         return
     if found is None and task is not None and task.domain_size() <= _MOST_LISTED:
-        found = language_states(task).states, "its inputs of full length with the answer 1"
+        found = language_states(task).widest()[1].at_least, "its inputs of full length with the answer 1"
     yield ask.says(
         STATE_BITS,
         None if found is None else ceil_log(found[0]),
         asymptotic="⌈log(states of the minimal DFA)⌉",
-        formula=ask.owed.formula if found is None else f"{ask.owed.formula}, {_shortened(found[0])} states",
+        formula=ask.owed.formula
+        if found is None
+        else f"{ask.owed.formula}, {_shortened(found[0])} at one cut",
         via=Via(problem="minimal DFA", reductions=(ask.spec.name,)),
         assuming=(*ask.theorem.assumptions, *(() if found is None else (f"the language is {found[1]}",))),
     )
@@ -49,13 +53,24 @@ def minimal_automaton(ask: Ask) -> Iterator[Bound]:
 def _closed(spec: TaskSpec) -> tuple[int, str] | None:
     """States by a formula, and of which language they are."""
     if spec.name == "dyck" and text(spec, "form") == "recognise":
-        types, depth = whole(spec, "types"), whole(spec, "depth")
-        depth = min(depth, whole(spec, "n") // 2)  # deeper stacks than the input can fill say nothing of it
-        return _powers(types, depth) + 1, f"Dyck-({types},{whole(spec, 'depth')}), of all lengths"
+        types, depth, n = whole(spec, "types"), whole(spec, "depth"), whole(spec, "n")
+        deepest = min(depth, n // 2)
+        # From the deepest cut that can be filled and emptied, every second depth down, and the dead ones.
+        stacks = max(_every_second(types, deep) for deep in (deepest, max(0, deepest - 1)))
+        dead = 1 if n > 1 else 0
+        return (
+            stacks + dead,
+            f"Dyck-({types},{depth}); of all lengths it takes {_powers(types, depth) + 1:,} states",
+        )
     if spec.name == "equality" and text(spec, "form") != "ncp" and spec.params["alice"] is None:
         symbols = whole(spec, "alphabet") or (2 if text(spec, "form") == "random" else 1024)
-        return 2 * _powers(symbols, whole(spec, "n") // 2) + 1, "all w [SEP] w of full length"
+        return int(symbols ** (whole(spec, "n") // 2)), "all w [SEP] w of full length"
     return None
+
+
+def _every_second(base: int, most: int) -> int:
+    """base^most + base^(most − 2) + …, down to base or to 1."""
+    return sum(int(base**depth) for depth in range(most, -1, -2))
 
 
 def _powers(base: int, most: int) -> int:

@@ -19,7 +19,8 @@ at most 3mH(p + log N), the count as S prints it, only where 3m·log N ≥ 4p + 
     mH ≥ X/(3(p + log N)).                                                    (printed)
 
 The printed form is the stronger one unless p is small. It is stated with its condition, and left out where
-the width is known to break it. Numbers have ⌈log N⌉ for log N, so that they are rational and still hold.
+the width is known to break it, or where heads and precision leave no width between the condition and the
+number. Numbers have ⌈log N⌉ for log N, so that they are rational and still hold.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ def layer_bounds(
         elif heads is None:
             yield says(WIDTH_HEADS, Fraction(needed.bits, 3 * (precision + log)), formula, _PRINTED)
         else:
-            yield says(WIDTH, Fraction(needed.bits, 3 * heads * (precision + log)), formula, _PRINTED)
+            least, enough = Fraction(needed.bits, 3 * heads * (precision + log)), 4 * precision + 2 * log
+            # A narrower model can be made as wide as the condition asks, if that is still too narrow.
+            if -(-enough // (3 * log)) < least:
+                yield says(WIDTH, least, formula, _PRINTED)
     if precision is None:
         yield says(WIDTH_BITS, Fraction(needed.bits, 9), f"mpH ≥ {_over(needed.formula, '9')}", _LARGE)
     elif heads is None:

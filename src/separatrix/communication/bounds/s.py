@@ -66,7 +66,7 @@ def recall(ask: Ask) -> Iterator[Bound]:
 
     It speaks of pairs; recall in one sequence of tokens is W's (W-4.6).
     """
-    if text(ask.spec, "form") == "pairs":
+    if text(ask.spec, "form") == "pairs" and _has_keys(ask):
         yield from state_bounds(
             ask,
             ask.n if _labels(ask.spec) >= 2 else 0,
@@ -81,7 +81,7 @@ def recall(ask: Ask) -> Iterator[Bound]:
 @states("S-P9", tasks=("associative-recall",), families=("rnn",), variant="alphabet")
 def recall_over_an_alphabet(ask: Ask) -> Iterator[Bound]:
     """The same with any labels: |Σ|^N strings, so mp ≥ ⌈N·log|Σ|⌉."""
-    if text(ask.spec, "form") == "pairs":
+    if text(ask.spec, "form") == "pairs" and _has_keys(ask):
         yield from state_bounds(
             ask,
             bits_for(_labels(ask.spec), ask.n),
@@ -90,6 +90,11 @@ def recall_over_an_alphabet(ask: Ask) -> Iterator[Bound]:
             via=Via(problem="INDEX", reductions=("associative-recall",)),
             split="prefix/suffix",
         )
+
+
+def _has_keys(ask: Ask) -> bool:
+    """Whether there is a key for each pair; else there are no inputs of this length."""
+    return whole(ask.spec, "keys") == 0 or whole(ask.spec, "keys") >= ask.n
 
 
 def _labels(spec: TaskSpec) -> int:
@@ -314,6 +319,8 @@ def many_queries(ask: Ask) -> Iterator[Bound]:
     With v labels he reads one of v^(N/2) strings, so that it is INDEX over them: mp ≥ ⌈(N/2)·log v⌉.
     """
     labels, half = whole(ask.spec, "vocabulary_size") // 2, ask.n // 2
+    if whole(ask.spec, "vocabulary_size") < ask.n:  # too few keys: there are no inputs of this length
+        return
     yield from state_bounds(
         ask,
         half if labels >= 2 else 0,

@@ -47,7 +47,7 @@ class OneWay(Protocol):
         require(
             is_prefix(partition),
             "One message from Alice to Bob runs a model on a prefix and a suffix; this split gives Alice "
-            "something else. Take prefix/suffix, or her positions as 1-8.",
+            "something else. Take prefix/suffix, or her first positions, as in 1-4.",
         )
         self.cut = len(partition.alice)
         require(
