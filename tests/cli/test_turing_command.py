@@ -83,7 +83,7 @@ def test_searches_stand_below_their_step(flip: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("family", FAMILIES[:2])
+@pytest.mark.parametrize("family", [FAMILIES[0], pytest.param(FAMILIES[1], marks=pytest.mark.slow)])
 def test_busy_beaver_4_runs_to_its_end(family: str) -> None:
     ran = run("turing", "busy-beaver-4", "--family", family, "--steps", "107", "--json")
     assert ran.code == 0
