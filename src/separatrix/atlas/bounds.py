@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, Final
 
+from separatrix.atlas.bits_plot import LONGEST, SHORTEST, BitsPlot
 from separatrix.atlas.certified import Certified
-from separatrix.atlas.labels import LABEL, draw_labels
-from separatrix.atlas.svg import Canvas, Point
+from separatrix.atlas.labels import draw_labels
+from separatrix.atlas.svg import Canvas
 from separatrix.communication.bounds import RULES, Given, Rule, bounds_for, bounds_held
 from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, TaskSpec
 from separatrix.tasks import TASKS
@@ -43,9 +44,7 @@ _STREAMED: Final = (
     "q-sparse-averaging",
     "dyck",
 )
-_SHORTEST, _LONGEST = 10, 100_000
-_LEAST, _MOST = 1.0, 10.0**7
-_TOP, _BOTTOM, _LEFT, _RIGHT = 26.0, 322.0, 34.0, 298.0
+_PLOT: Final = BitsPlot(least=1.0, most=10.0**7, across="n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,23 +159,23 @@ def _spec(name: str, n: int) -> TaskSpec:
 def draw_needs(proven: Sequence[Certified] = ()) -> tuple[str, str]:
     """State bits that recurrent models need against n, both logarithmic, and in a sentence what it shows."""
     canvas = Canvas()
-    _draw_axes(canvas)
+    _PLOT.draw_axes(canvas)
     curves: dict[tuple[int, ...], list[str]] = {}
     for name in _STREAMED:
         curves.setdefault(tuple(_needed(name, n) for n in _lengths()), []).append(name)
     labels = []
     for bits, names in sorted(curves.items(), key=lambda curve: curve[0][-1]):
-        points = [_at(n, number) for n, number in zip(_lengths(), bits, strict=True)]
-        style = "edge ridge" if bits[-1] >= _LONGEST // 2 else "edge ridge dashed"
+        points = [_PLOT.at(n, number) for n, number in zip(_lengths(), bits, strict=True)]
+        style = "edge ridge" if bits[-1] >= LONGEST // 2 else "edge ridge dashed"
         canvas.polyline(points, style)
         labels += [(points[-1], name, "small") for name in names]
     suffices = _witnesses(proven)
     for each in suffices:
-        canvas.circle(_at(_n(each), each.state_bits), 3, "dot on")
+        canvas.circle(_PLOT.at(_n(each), each.state_bits), 3, "dot on")
     lowest = draw_labels(canvas, labels)
     says = _sentence(len(suffices))
     title = "State bits that recurrent models need against the length"
-    return canvas.svg("needs", title=title, desc=says, height=max(_BOTTOM + 34, lowest + LABEL)), says
+    return canvas.svg("needs", title=title, desc=says, height=_PLOT.height(lowest)), says
 
 
 def _witnesses(proven: Sequence[Certified]) -> list[Certified]:
@@ -201,40 +200,18 @@ def _needed(name: str, n: int) -> int:
 
 def _lengths() -> list[int]:
     """Four to a decade, and even, as some tasks ask."""
-    decades = math.log10(_LONGEST / _SHORTEST)
-    return [2 * round(_SHORTEST * 10 ** (step / 4) / 2) for step in range(round(4 * decades) + 1)]
-
-
-def _at(n: float, bits: float) -> Point:
-    """Where a length and a number of bits are in the plot; what is beyond its edges lies on them."""
-    across = math.log(n / _SHORTEST) / math.log(_LONGEST / _SHORTEST)
-    up = math.log(min(max(bits, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
-    return _LEFT + across * (_RIGHT - _LEFT), _BOTTOM - up * (_BOTTOM - _TOP)
-
-
-def _draw_axes(canvas: Canvas) -> None:
-    canvas.text((0, 10), "bits", "note", anchor="start")
-    for power in range(8):
-        _, y = _at(_SHORTEST, 10**power)
-        canvas.line((_LEFT, y), (_RIGHT, y), "edge faint")
-        raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        canvas.text((_LEFT - 6, y), f"10{raised}", "small", anchor="end")
-    for power in range(1, 6):
-        x, _ = _at(10**power, _LEAST)
-        canvas.line((x, _BOTTOM), (x, _TOP), "edge faint")
-        canvas.text((x, _BOTTOM + 12), f"{10**power:,}", "small")
-    canvas.line((_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), "edge")
-    canvas.text(((_LEFT + _RIGHT) / 2, _BOTTOM + 28), "n", "note")
+    decades = math.log10(LONGEST / SHORTEST)
+    return [2 * round(SHORTEST * 10 ** (step / 4) / 2) for step in range(round(4 * decades) + 1)]
 
 
 def _sentence(dots: int) -> str:
     lookup, trees, counts, brackets = (
-        _needed(name, _LONGEST) for name in ("index-lookup", "is-tree", "counting", "dyck")
+        _needed(name, LONGEST) for name in ("index-lookup", "is-tree", "counting", "dyck")
     )
     witnesses = f" The {dots} dots are witnesses, with what suffices." if dots else ""
     return (
         "The state that a recurrent model must have, whatever its weights. Retrieval takes bits in "
-        f"proportion to n, {lookup:,} for index lookup at n = {_LONGEST:,}, and trees take n·log n, "
+        f"proportion to n, {lookup:,} for index lookup at n = {LONGEST:,}, and trees take n·log n, "
         f"{trees:,}. Counts of 64 tokens, {counts:,}, and brackets of bounded depth, {brackets}, take few: "
         f"these are dashed.{witnesses}"
     )

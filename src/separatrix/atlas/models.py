@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from separatrix.accounting import Size
-from separatrix.atlas.labels import LABEL, draw_labels
-from separatrix.atlas.svg import Canvas, Point
+from separatrix.atlas.bits_plot import LONGEST, SHORTEST, BitsPlot
+from separatrix.atlas.labels import draw_labels
+from separatrix.atlas.svg import Canvas
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS
 from separatrix.models.population import Population, signature_of
@@ -28,9 +29,7 @@ MODEL_WIDTH: Final = 64
 MODEL_PRECISION: Final = 32
 MODEL_N: Final = 200
 
-_SHORTEST, _LONGEST = 10, 100_000
-_LEAST, _MOST = 10**1.5, 10**9
-_TOP, _BOTTOM, _LEFT, _RIGHT = 26.0, 322.0, 34.0, 298.0
+_PLOT: Final = BitsPlot(least=10**1.5, most=10**9, across="n, tokens read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,20 +147,20 @@ class _Curve:
 def draw_states(cards: Sequence[ModelCard]) -> tuple[str, str]:
     """The plot of state bits against n, both logarithmic, and in a sentence what it shows."""
     canvas = Canvas()
-    _draw_axes(canvas)
+    _PLOT.draw_axes(canvas)
     symbol = _symbol_bits()
-    ends = [_at(_SHORTEST, symbol * _SHORTEST), _at(_LONGEST, symbol * _LONGEST)]
+    ends = [_PLOT.at(SHORTEST, symbol * SHORTEST), _PLOT.at(LONGEST, symbol * LONGEST)]
     canvas.polyline(ends, "edge dashed")
-    curves = sorted(_curves(cards), key=lambda curve: (curve.size.state_bits(_LONGEST), curve.names))
+    curves = sorted(_curves(cards), key=lambda curve: (curve.size.state_bits(LONGEST), curve.names))
     labels = [(ends[1], f"input, {symbol} n", "small")]
     for curve in curves:
-        points = [_at(n, curve.size.state_bits(n)) for n in _lengths()]
+        points = [_PLOT.at(n, curve.size.state_bits(n)) for n in _lengths()]
         canvas.polyline(points, curve.style)
         labels += [(points[-1], name, "small said" if curve.growing else "small") for name in curve.names]
     lowest = draw_labels(canvas, labels)
     says = _sentence(curves, symbol)
     title = "State bits against the length of the input"
-    return canvas.svg("model-states", title=title, desc=says, height=max(_BOTTOM + 34, lowest + LABEL)), says
+    return canvas.svg("model-states", title=title, desc=says, height=_PLOT.height(lowest)), says
 
 
 def _curves(cards: Sequence[ModelCard]) -> list[_Curve]:
@@ -180,33 +179,8 @@ def _curves(cards: Sequence[ModelCard]) -> list[_Curve]:
 
 def _lengths() -> list[int]:
     """Eight to a decade: enough for a sum of a constant and a line to look smooth."""
-    decades = math.log10(_LONGEST / _SHORTEST)
-    return [round(_SHORTEST * 10 ** (step / 8)) for step in range(round(8 * decades) + 1)]
-
-
-def _at(n: float, bits: float) -> Point:
-    """Where a length and a number of bits are in the plot; what is beyond its edges lies on them."""
-    across = math.log(n / _SHORTEST) / math.log(_LONGEST / _SHORTEST)
-    up = math.log(min(max(bits, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
-    return _LEFT + across * (_RIGHT - _LEFT), _BOTTOM - up * (_BOTTOM - _TOP)
-
-
-def _draw_axes(canvas: Canvas) -> None:
-    canvas.text((0, 10), "bits", "note", anchor="start")
-    for power in range(2, 10):
-        _, y = _at(_SHORTEST, 10**power)
-        canvas.line((_LEFT, y), (_RIGHT, y), "edge faint")
-        canvas.text((_LEFT - 6, y), f"10{_raised(power)}", "small", anchor="end")
-    for power in range(1, 6):
-        x, _ = _at(10**power, _LEAST)
-        canvas.line((x, _BOTTOM), (x, _TOP), "edge faint")
-        canvas.text((x, _BOTTOM + 12), f"{10**power:,}", "small")
-    canvas.line((_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), "edge")
-    canvas.text(((_LEFT + _RIGHT) / 2, _BOTTOM + 28), "n, tokens read", "note")
-
-
-def _raised(power: int) -> str:
-    return str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    decades = math.log10(LONGEST / SHORTEST)
+    return [round(SHORTEST * 10 ** (step / 8)) for step in range(round(8 * decades) + 1)]
 
 
 def _sentence(curves: Sequence[_Curve], symbol: int) -> str:
