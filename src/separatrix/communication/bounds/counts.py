@@ -11,8 +11,6 @@ from functools import lru_cache
 from math import log2
 from typing import Final, NamedTuple
 
-from flint import arb, ctx, fmpz
-
 from separatrix.communication.reductions.nearest_neighbour import lexicode
 
 __all__ = [
@@ -84,6 +82,8 @@ def bits_for_counts(total: int, kinds: int) -> int:
     K is the binomial coefficient of total + kinds − 1 over kinds − 1. A large one is enclosed by way of the
     gamma function, and written out only if the enclosure meets a power of two.
     """
+    from flint import arb, ctx, fmpz  # noqa: PLC0415  not on every machine that lists bounds
+
     above, below = total + kinds - 1, min(kinds - 1, total)
     if below > _WRITTEN_OUT:
         with ctx.workprec(192):
