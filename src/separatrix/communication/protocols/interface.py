@@ -20,11 +20,12 @@ from torch import Tensor
 from separatrix.communication.protocols.packing import RowsReader, RowsWriter
 from separatrix.communication.wire import BitString, Channel
 from separatrix.evidence import Party
+from separatrix.models.explicit.base import ExplicitModel
 from separatrix.precision import Numbers, NumberSystem
 from separatrix.records import JsonValue
 from separatrix.tasks.interface import Partition
 
-__all__ = ["Answer", "Count", "Known", "Part", "Protocol", "Speaker", "known_of"]
+__all__ = ["Answer", "Count", "Known", "Part", "Protocol", "Speaker", "direct_answers", "known_of"]
 
 _MOST_SPELLED: Final = 1024
 """Bits of outputs that a transcript writes out."""
@@ -162,6 +163,14 @@ def known_of(outputs: Numbers, positions: Sequence[int], *, scores: bool) -> lis
         for known, row, bits in zip(found, values, _spelled(outputs[:, place]), strict=True):
             known[position] = Answer(value=row[place], outputs=bits)
     return [*found]
+
+
+def direct_answers(
+    model: ExplicitModel, inputs: Shaped[Tensor, "batch pos *width"], asked: Sequence[int]
+) -> list[Known]:
+    """What the model itself says of whole inputs at the positions asked for."""
+    outputs = model.outputs(inputs, at=torch.tensor(asked).expand(len(inputs), -1))
+    return known_of(outputs, asked, scores=model.classes is not None)
 
 
 def _spelled(outputs: Numbers) -> list[str]:

@@ -24,6 +24,7 @@ from separatrix.communication.protocols.interface import (
     Part,
     Protocol,
     Speaker,
+    direct_answers,
     known_of,
 )
 from separatrix.communication.protocols.packing import RowsWriter, require_fixed, width_between
@@ -102,9 +103,7 @@ class RowByRow(Protocol):
 
     def direct(self, inputs: Shaped[Tensor, "batch pos *width"]) -> list[Known]:
         """The model's own outputs."""
-        at = torch.tensor(self.asked).expand(len(inputs), -1)
-        outputs = self.model.outputs(inputs, at=at)
-        return known_of(outputs, self.asked, scores=self.model.classes is not None)
+        return direct_answers(self.model, inputs, self.asked)
 
 
 @final
