@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -15,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidInput
-from separatrix.randomness import Draws, philox4x32, site_number
+from separatrix.randomness import Draws, host_constant, philox4x32, site_number
 from separatrix.tasks import TASKS
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "randomness.json").read_text())
@@ -202,6 +204,29 @@ def test_bad_requests() -> None:
         draws.distinct("x", 4, 3)
     with pytest.raises(InvalidInput, match="between 1 and 2\\^31; got 0"):
         draws.integers("x", (1,), 0)
+
+
+def test_the_mark_is_the_one_that_the_compiler_sets() -> None:
+    """It is set by hand, so that the compiler need not be imported for it."""
+
+    def ours() -> int:
+        return 1
+
+    def theirs() -> int:
+        return 1
+
+    torch.compiler.assume_constant_result(theirs)  # type: ignore[no-untyped-call]
+    assert host_constant(ours) is ours
+    assert vars(ours) == vars(theirs) != {}
+
+
+def test_tasks_are_imported_without_the_compiler() -> None:
+    script = (
+        "import sys; from separatrix.tasks import TASKS; [TASKS.get(name) for name in TASKS.names()];"
+        "print('torch' in sys.modules, 'torch._dynamo' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False"]
 
 
 @pytest.mark.gpu

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -287,8 +288,11 @@ def parse_json(
         raise
     except RecursionError as error:
         raise InvalidFile(f"{what} is nested too deep.") from error
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{what} is not JSON: {str(error)[:120]}.") from error
+    except ValueError as error:  # all that is left: Python reads whole numbers of some length only
+        most = f"{sys.get_int_max_str_digits():,} digits"
+        raise InvalidFile(f"{what} has a whole number of more than {most}, beyond every count.") from error
     _check_depth(data, what=what)
     return data
 

@@ -74,9 +74,8 @@ def test_the_numbers_are_those_of_the_registry(needs: Needs) -> None:
     lookup = cards["S-T3", "index-lookup"]
     assert [line.needs for line in lookup.lines] == ["state bits ≥ 1,024", "state bits ≥ 6,144"]
     dyck = bound(task("dyck", n=BOUND_N), "transformer-1", precision=BOUND_PRECISION)
-    assert cards["S-T5", "dyck"].lines[0].needs == f"width × heads {dyck.requirement}".removesuffix(
-        " numbers"
-    )
+    needed = f"width × heads {dyck.requirement}".removesuffix(" numbers")
+    assert needed in [line.needs for line in cards["S-T5", "dyck"].lines]
     assert [line.needs for line in cards["S-AR1", "associative-recall"].lines] == ["open"]
     assert cards["W-4.6", "counting"].families == ("rnn", "linear-rnn-cot")
     assert cards["W-4.6", "counting"].claims == ("state bits = Ω(n)",)

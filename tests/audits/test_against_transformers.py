@@ -186,6 +186,35 @@ def test_parameters_and_cache_are_those_of_transformers(
     assert (allocated == 0) == (kind == "bert" and not fields)
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "included"),
+    [
+        ("BertModel", {}, "the pooler is"),
+        ("BertForMaskedLM", {}, "the head for words is"),
+        ("BertForMaskedLM", {"tie_word_embeddings": False}, "the head for words is"),
+        ("BertLMHeadModel", {"is_decoder": True}, "the head for words is"),
+        ("BertForPreTraining", {}, "the head for words, the pooler and the map to 2 scores are"),
+        ("BertForNextSentencePrediction", {}, "the pooler and the map to 2 scores are"),
+        ("BertForSequenceClassification", {"num_labels": 5}, "the pooler and the map to labels are"),
+        ("BertForTokenClassification", {}, "the map to labels is"),
+        ("BertForQuestionAnswering", {}, "the map to labels is"),
+        ("BertForMultipleChoice", {}, "the pooler and the map to a score are"),
+    ],
+)
+def test_the_end_of_bert_is_that_of_its_architecture(
+    name: str, fields: dict[str, Any], included: str, tmp_path: Path
+) -> None:
+    from transformers.models.bert import modeling_bert
+
+    kinds: dict[str, Any] = vars(modeling_bert)
+    model = kinds[name](kinds["BertConfig"](**{**USUAL, **fields}))
+    model.config.architectures = [name]
+    model.config.save_pretrained(tmp_path)
+    counted = audit(tmp_path, n=[READ])
+    assert counted.size.parameters == sum(one.numel() for one in model.parameters())
+    assert f"The parameters are those of {name}: {included} included." in counted.notes
+
+
 def built(kind: str, fields: dict[str, Any]) -> Any:
     import transformers
 

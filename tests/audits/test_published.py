@@ -206,6 +206,18 @@ def test_notes_say_what_is_special() -> None:
     assert "Weights are quantised" in audit(at("gpt-oss-20b")).notes[0]
 
 
+@pytest.mark.parametrize(("name", "last"), [("bert-base-uncased", 512), ("gpt2", 1024), ("opt-125m", 2048)])
+def test_lengths_beyond_a_table_of_positions_are_noted(name: str, last: int) -> None:
+    within, beyond = audit(at(name), n=[last]), audit(at(name), n=[1, last + 1])
+    (said,) = set(beyond.notes) - set(within.notes)
+    assert said.startswith(f"Its table of positions ends at {last:,}: it cannot read more tokens than that.")
+    assert ("by formula only" in said) == bool(beyond.size.state)
+    listed = beyond.to_fields()["notes"]
+    assert isinstance(listed, list)
+    assert said in listed
+    assert not any("positions ends" in said for said in audit(at("pythia-70m"), n=[10**9]).notes)
+
+
 def test_a_folder_a_file_and_its_fields_say_the_same(tmp_path: Path) -> None:
     text = at("mamba-130m").read_text()
     (tmp_path / "config.json").write_text(text)
@@ -217,6 +229,12 @@ def test_a_folder_a_file_and_its_fields_say_the_same(tmp_path: Path) -> None:
 def test_a_body_without_a_head_is_counted_without() -> None:
     fields = json.loads(at("bert-base-uncased").read_text())
     assert audit({**fields, "architectures": ["BertModel"]}).size.parameters == 109_482_240
+    unknown = audit({**fields, "architectures": ["BertForSinging"]})
+    assert unknown.size.parameters == 109_482_240
+    assert "what BertForSinging adds to it is not counted." in unknown.notes[2]
+    nameless = audit({name: value for name, value in fields.items() if name != "architectures"})
+    assert nameless.size.parameters == 109_514_298
+    assert "names no architecture: the head for words is counted, and no pooler." in nameless.notes[2]
     fields = json.loads(at("llama-3-8b").read_text())
     head = 4096 * 128256
     assert audit({**fields, "architectures": ["LlamaModel"]}).size.parameters == 8_030_261_248 - head

@@ -126,7 +126,7 @@ def test_fields_of_a_kind_that_are_none(name: str, change: dict[str, Any], words
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 200_000, "is nested too deep"),
         (b'{"a":' * 40 + b"1" + b"}" * 40, "is nested deeper than 32 levels"),
-        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "' has a whole number of more than 4,300 digits, beyond"),
         (b'{"hidden_size": 1, "hidden_size": 2}', "repeats a field name"),
         (b'{"x": 1e999}', "beyond every float"),
         (b" " * (17 << 20), "has more than 16,777,216 bytes"),
@@ -209,6 +209,11 @@ def test_lengths_and_precisions_that_are_none() -> None:
             audit(MAMBA, precision=precision)
         with pytest.raises(InvalidInput, match="got state_precision"):
             audit(MAMBA, state_precision=precision)
+    for wrong in ({"n": [10**5000]}, {"precision": 10**5000}, {"state_precision": -(10**5000)}):
+        with pytest.raises(InvalidInput, match=r"got (state_)?(precision=)?a very large number\.$"):
+            audit(MAMBA, **wrong)
+    with pytest.raises(InvalidInput, match=r"got precision=16\.0"):
+        audit(MAMBA, precision=16.0)  # type: ignore[arg-type]
     assert audit(MAMBA, n=[9, 3, 9]).lengths == (3, 9)
     assert audit({**MAMBA, "torch_dtype": "torch.float16"}).size.precision_bits == 16
     assert audit({**MAMBA, "dtype": "float64"}).size.precision_bits == 64

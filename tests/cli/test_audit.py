@@ -66,6 +66,8 @@ def test_the_page_says_what_the_bounds_mean() -> None:
     assert "The part that stops growing holds at most 132 Mbit." in hybrid
     encoder = " ".join(run("audit", str(CONFIGS / "bert-base-uncased.json")).out.split())
     assert "It carries nothing from token to token" in encoder
+    assert "note: The parameters are those of BertForMaskedLM: the head for words is included." in encoder
+    assert "note: Its table of positions ends at 512: it cannot read more tokens than that." in encoder
 
 
 def test_the_chart_is_drawn_when_asked_for() -> None:
@@ -155,6 +157,7 @@ def test_an_unknown_type_is_answered_with_what_is_known(tmp_path: Path) -> None:
         ("/dev/null", "'/dev/null' is no ordinary file."),
         ("MAMBA --n 0", "A length is a whole number from 1 to 10^12; got 0."),
         ("MAMBA --n 1.5", "--n needs a whole number; got '1.5'."),
+        ("MAMBA --n 1" + 5000 * "0", "--n needs a whole number of ordinary size; got one of 5,001 digits."),
         ("MAMBA --precision 0", "A number has 1 to 4,096 bits; got precision=0."),
         ("MAMBA --state-precision 9999", "got state_precision=9999."),
         ("MAMBA --task dyck", "--task says what a model of ours reads; a config says that itself."),

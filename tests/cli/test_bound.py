@@ -117,6 +117,19 @@ def test_walls() -> None:
     )
 
 
+def test_the_help_of_a_wall_has_no_n() -> None:
+    """It is what is looked for; who gives one all the same is told so."""
+    for words in (("wall", "--help"), ("wall", "dyck", "--help")):
+        page = run(*words).out
+        assert "--family" in page
+        assert "--n " not in page
+    assert "--types" in page
+    assert "--n " in run("bound", "dyck", "--help").out
+    assert "wall finds the largest n; leave --n out." in refused(
+        "wall", "dyck", "--family", "rnn", "--state-bits", "9", "--n", "4"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pytest
+
+from separatrix.cli import main, progress
+from separatrix.communication import entries
 from tests.cli.running import refused, run
 
 
@@ -101,3 +107,32 @@ def test_wrong_use_is_refused_in_a_sentence() -> None:
     assert "takes 2,048 MiB packed; at most 512 are held" in refused("matrix", "eq", "--n", "17")
     assert "answers with vectors" in refused("matrix", "q-sparse-averaging", "--n", "4")
     assert "needs --n" in refused("matrix", "gt")
+
+
+@pytest.mark.parametrize("name", ["INDEX", "Index", "index"])
+def test_a_problem_is_named_in_letters_of_either_case(name: str) -> None:
+    said = run("matrix", name, "--n", "3", "--alphabet", "3", "--json").answer
+    assert said["problem"] == "INDEX, n = 3, alphabet 3"
+    assert said["rows"] == 27
+
+
+def test_so_is_a_task_with_its_own_options() -> None:
+    assert run("matrix", "Dyck", "--n", "4", "--types", "1", "--json").answer == (
+        run("matrix", "dyck", "--n", "4", "--types", "1", "--json").answer
+    )
+
+
+def test_how_far_the_filling_is_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(progress, "_FIRST", 0.0)
+    monkeypatch.setattr(progress, "_BETWEEN", 0.0)
+    monkeypatch.setattr(entries, "_BLOCK", 1 << 4)
+    for screen, told in ((Terminal(), True), (io.StringIO(), False)):
+        with redirect_stderr(screen), redirect_stdout(io.StringIO()):
+            assert main(["matrix", "eq", "--n", "3", "--json"]) == 0
+        said = screen.getvalue()
+        assert said.startswith("\r2 of 8 rows filled, about 0 s to go") is told
+        assert ("8 of 8 rows filled" in said and said.endswith("\n")) is told

@@ -129,6 +129,7 @@ def test_disagreement_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "sentence"),
     [
         (("--precision", "0"), "W's numbers need an odd p from 3 to 399; got p=0. Try 3."),
+        (("--precision", "8"), "got p=8. Try 9. For S's numbers, odd or not, take --arithmetic down:N,K"),
         (("--precision", "5"), "needs numbers up to"),
         (("--partition", "1-3/5-6"), "here position 4 is given to nobody."),
         (("--partition", "1-4/4-6"), "here position 4 is given to Alice and Bob."),

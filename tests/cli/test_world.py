@@ -126,26 +126,29 @@ def test_a_run_that_nobody_reads_can_be_terminated() -> None:
         assert running.stderr.read() == b""
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
-def test_the_callers_signals_are_given_back(before: signal.Handlers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a command runs SIGTERM is an exception, unless the caller has other plans for it."""
+def test_the_callers_signals_are_given_back(
+    before: signal.Handlers, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a command runs SIGTERM and SIGHUP are exceptions, unless the caller has other plans for them."""
     during: list[object] = []
 
     def seen() -> None:
-        during.append(signal.getsignal(signal.SIGTERM))
+        during.append(signal.getsignal(number))
 
     monkeypatch.setattr("separatrix.cli.note", lambda _: seen())
     monkeypatch.setattr(sys, "argv", ["separatrix", "--nonsense"])
-    original = signal.signal(signal.SIGTERM, before)
+    original = signal.signal(number, before)
     try:
         assert main() == 2
-        assert signal.getsignal(signal.SIGTERM) == before
+        assert signal.getsignal(number) == before
         assert main(["--nonsense"]) == 2
         thread = threading.Thread(target=main)
         thread.start()
         thread.join()
     finally:
-        signal.signal(signal.SIGTERM, original)
+        signal.signal(number, original)
     assert [handler == before for handler in during] == [before == signal.SIG_IGN, True, True]
 
 

@@ -71,8 +71,16 @@ def test_a_message_cannot_move_the_cursor() -> None:
     assert "\\x1b[2J\\n" in refused("\x1b[2J\n")
 
 
-def test_a_number_of_five_thousand_digits_is_no_number() -> None:
-    assert refused("sample", "index-lookup", "--n", "9" * 5000).startswith("--n needs a whole number")
+@pytest.mark.parametrize(("text", "digits"), [("9" * 5000, "5,000"), ("-" + "9" * 101, "101")])
+def test_a_number_of_many_digits_is_not_repeated(text: str, digits: str) -> None:
+    said = f"--n needs a whole number of ordinary size; got one of {digits} digits."
+    assert refused("sample", "index-lookup", "--n", text) == said
+
+
+def test_a_long_word_is_cut() -> None:
+    word = "x" * 5000
+    assert refused("sample", "index-lookup", "--n", word) == f"--n needs a whole number; got '{'x' * 80}…'."
+    assert refused("tasks", word) == f"'{'x' * 80}…' is one word too many; --help shows what tasks takes."
 
 
 def test_out_of_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

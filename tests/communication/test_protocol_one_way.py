@@ -10,16 +10,19 @@ from torch import Tensor
 
 from separatrix.communication.protocols import arrange, comparisons, run_protocol, run_protocols
 from separatrix.communication.protocols.carriers import carrier_of
+from separatrix.communication.protocols.one_way import is_prefix
 from separatrix.communication.protocols.packing import RowsReader, RowsWriter
 from separatrix.communication.wire import BitString
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS
+from separatrix.models.explicit.transformer import CausalTransformer
 from separatrix.models.interface import CausalModel
 from separatrix.models.population import CausalPopulation, Population, signature_of
 from separatrix.models.quantised import Quantised
 from separatrix.precision import FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks import Task, task
 from separatrix.tasks.interface import Partition
+from separatrix.witnesses import witness_for
 from tests.communication.protocol_cases import (
     ONE_LAYER,
     RECURRENT,
@@ -30,6 +33,12 @@ from tests.communication.protocol_cases import (
 )
 
 ZOO = ("lstm", "mamba", "linear-rnn", "retnet", "linear-transformer", "dss", "hybrid", "transformer", "llama")
+FAMILIES = {
+    "linear-rnn": "linear-rnn",
+    "hybrid": "hybrid",
+    "transformer": "transformer",
+    "llama": "transformer",
+}
 
 
 def trained(name: str, made: Task, *, seed: int = 3, **options: Any) -> Population:
@@ -78,7 +87,35 @@ def test_trained_models_of_the_zoo(name: str) -> None:
         assert said[0].bits == population.size(8, 32).state_bits(cut)
         scores = population.member(0).forward(inputs)[:, 7].argmax(-1).tolist()
         assert [answers(each)[0] for each in said] == scores
-    assert said[0].family == ("linear-rnn" if name == "linear-rnn" else "rnn")
+    assert said[0].family == FAMILIES.get(name, "rnn")
+    assert run_protocols(arrange(population.member(0), made), inputs)[0].family == said[0].family
+
+
+def test_a_transcript_has_the_family_of_the_model_and_its_messages_the_bounds_of_any() -> None:
+    """A cache is a state to S-T2, but a model that has one is not filed as a recurrent one."""
+    made = task("index-lookup", n=7, alphabet=4)
+    inputs = inputs_of(made, 1)
+    recurrent = run_protocols(arrange(trained("lstm", made), made), inputs)[0]
+    needed = [each.bound for each in comparisons(recurrent)]
+    assert max(bound.at_least or 0 for bound in needed) == 14
+    for name in ("hybrid", "transformer"):
+        said = run_protocols(arrange(trained(name, made), made), inputs)[0]
+        assert said.family == name
+        assert f"by {name}, " in str(said)
+        assert [each.bound for each in comparisons(said)] == needed
+    grid = Quantised(trained("hybrid", made).member(0), bits=8)  # type: ignore[arg-type]
+    assert arrange(grid, made).family == "hybrid"
+
+
+def test_an_explicit_transformer_keeps_its_family_in_a_one_way_run() -> None:
+    for case in ONE_LAYER:
+        witness, made = case.built()
+        if isinstance(witness.model, CausalTransformer) and any(map(is_prefix, made.partitions().values())):
+            break
+    for model in (witness, witness.model):
+        assert arrange(model, made, protocol="S-T2").family == "transformer-1"
+    hybrid = witness_for(task("index-lookup", n=4), family="hybrid")
+    assert arrange(hybrid.model, task("index-lookup", n=4)).family == "hybrid"
 
 
 def test_a_member_and_a_model_in_double_precision() -> None:

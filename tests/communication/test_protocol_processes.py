@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -214,3 +218,102 @@ def test_a_job_that_is_none_is_refused_in_a_sentence(
     assert said.out == ""
     assert sentence in said.err
     assert said.err.count("\n") == 1
+
+
+def within(seconds: float, happened: Callable[[], bool]) -> bool:
+    """Whether it happens before so much time is over."""
+    end = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_party_whose_input_closes_ends_and_clears_away(tmp_path: Path) -> None:
+    """Alice waits two minutes for Bob, but not once nobody waits for her."""
+    place = tmp_path / "separatrix-run"
+    place.mkdir()
+    (place / "part").write_text("what nobody else would remove")
+    job: dict[str, Any] = {
+        "party": "Alice",
+        "folder": str(place),
+        "part": str(place / "part"),
+        "secret": SECRET.hex(),
+    }
+    job |= {"port": None, "seconds": 120, "threads": 1}
+    command = [sys.executable, "-m", party.__name__, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as alice:
+        try:
+            assert alice.stdin is not None
+            assert alice.stdout is not None
+            alice.stdin.write(json.dumps(job).encode() + b"\n")
+            alice.stdin.flush()
+            assert json.loads(alice.stdout.readline())["port"] > 0
+            assert place.exists()
+            alice.stdin.close()
+            assert alice.wait(timeout=30) == 2
+        finally:
+            alice.kill()
+    assert not place.exists()
+
+
+def test_a_party_clears_away_nothing_but_the_folder_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("separatrix-run", "other"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(threading.Thread, "start", lambda self: None)
+    for name, stays in (("separatrix-run", False), ("other", True)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        assert party.main(str(tmp_path / name)) == 2
+        assert (tmp_path / name).exists() is stays
+    assert "the job" in capsys.readouterr().err
+
+
+def _running(pid: int) -> bool:
+    """Whether there is such a process that has not ended yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [False, True], ids=["starting", "told"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda each: each.name
+)
+def test_nothing_stays_behind_when_the_command_is_ended(
+    number: signal.Signals, late: bool, tmp_path: Path
+) -> None:
+    """The parties end and the files go, also where the command itself has no chance to see to it."""
+    command = [
+        sys.executable,
+        "-m",
+        "separatrix",
+        "protocol",
+        "dyck",
+        "--family",
+        "transformer-1",
+        "--n",
+        "6",
+    ]
+    command += ["--processes", "--runs", "100000", "--json"]  # a new pair of processes for every few runs
+    with subprocess.Popen(
+        command, env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE
+    ) as running:
+        try:
+            wanted = "*/Bob/part.safetensors" if late else "*/Bob/errors"
+            assert within(60, lambda: any(tmp_path.glob(wanted)))
+            children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+            assert within(10, lambda: len(children.read_text().split()) == 2)
+            parties = [int(pid) for pid in children.read_text().split()]
+            running.send_signal(number)
+            code = running.wait(timeout=30)
+        finally:
+            running.kill()
+    assert code == (-number if number == signal.SIGKILL else 128 + number)
+    assert within(30, lambda: not any(map(_running, parties)))
+    assert within(10, lambda: not list(tmp_path.glob("separatrix-*")))

@@ -55,6 +55,10 @@ SMALL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("nearest-neighbour", {"n": 6, "dimension": 4, "margin": 1.0}),
     ("nearest-neighbour", {"n": 7, "dimension": 3, "margin": 1.0, "noise": 0}),
     ("match3", {"n": 8, "distinct": True}),
+    ("match3", {"n": 3}),
+    ("match3", {"n": 8}),
+    ("match3", {"n": 9, "modulus": 12}),
+    ("match3", {"n": 9, "modulus": 11}),
     ("match3", {"n": 9, "variant": "last"}),
     ("match3", {"n": 9, "variant": "last", "distinct": True, "modulus": 8}),
     ("cycle3", {"n": 3}),
@@ -75,6 +79,8 @@ LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("mqar", {"n": 128}),
     ("nearest-neighbour", {"n": 40, "dimension": 40, "labels": 5}),
     ("match3", {"n": 101, "distinct": True}),
+    ("match3", {"n": 101}),
+    ("match3", {"n": 64, "modulus": 66}),
     ("cycle3", {"n": 31}),
     ("disjointness", {"n": 200}),
     ("equality", {"n": 200, "alphabet": 9}),
@@ -225,6 +231,10 @@ def test_how_much_fits() -> None:
     assert sizes("nearest-neighbour", n=7, dimension=3, margin=1.0, noise=0)["DISJ"] == (3, 2)
     assert sizes("match3", n=50, distinct=True) == {"DISJ": (24, 2)}
     assert sizes("match3", n=50, distinct=True, modulus=20) == {"DISJ": (8, 2)}
+    assert sizes("match3", n=50) == {"DISJ": (24, 2)}
+    assert sizes("match3", n=50, modulus=20, variant="last") == {"DISJ": (8, 2)}
+    assert sizes("match3", n=50, modulus=21) == {"DISJ": (8, 2)}
+    assert sizes("match3", n=50, modulus=5) == {}
     assert sizes("cycle3", n=50) == {"DISJ": (256, 2)}
     assert sizes("disjointness", n=50) == {"DISJ": (25, 2)}
     assert sizes("equality", n=50) == {"EQ": (25, 2)}
@@ -323,13 +333,13 @@ REFUSED: tuple[tuple[type[Reduction[Any]], str, dict[str, Any], str], ...] = (
     (IndexToTree, "is-tree", {"n": 4}, "at least 5 vertices; got n=4"),
     (IndexToTreeByHubs, "is-tree", {"n": 3}, "at least 4 vertices; got n=3"),
     (IndexToNearestNeighbour, "nearest-neighbour", {"n": 4, "labels": 1}, "at least 2 labels; got labels=1"),
-    (DisjToMatch3, "match3", {"n": 9}, r"with repeats the last number matches itself\. Try distinct=True"),
+    (DisjToMatch3, "match3", {"n": 9, "modulus": 5}, "modulus of at least 6 here; got modulus=5"),
     (DisjToMatch3, "match3", {"n": 9, "variant": "local"}, "needs the variant full or last"),
     (
         DisjToMatch3,
         "match3",
         {"n": 9, "distinct": True, "modulus": 4},
-        "modulus of at least 5; got modulus=4",
+        "modulus of at least 5 here; got modulus=4",
     ),
 )
 

@@ -237,3 +237,23 @@ def test_what_nobody_holds_must_not_matter() -> None:
     broken = TaskProblem(asked, Partition(alice=(0, 1, 2, 3), bob=(4, 5, 6, 7), written=(8, 9)))
     with pytest.raises(InvalidInput, match="does not settle the answer of is-tree"):
         matrix_of(broken)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 9, 10, 40])
+def test_entries_do_not_depend_on_how_many_are_solved_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine columns: fewer at once than one row has, just one row, and several."""
+    asked = task_problem(task("match2", n=4, modulus=3, distinct=True))
+    rows, columns = np.array([8, 0, 3, 3, 5, 1, 7]), np.array([4, 0, 8, 2, 6, 1, 3, 7, 5])
+    whole = asked.at(rows, columns)
+    by_hand = [[int(any((a + b) % 3 == 0 for a, b in _pairs(x, y))) for y in columns] for x in rows]
+    assert whole.tolist() == by_hand
+    monkeypatch.setattr("separatrix.communication.task_problems._SOLVED", at_once)
+    assert asked.at(rows, columns).tolist() == by_hand
+
+
+def _pairs(x: int, y: int) -> list[tuple[int, int]]:
+    """Pairs of different positions among the digits of a row's and a column's number."""
+    digits = (x // 3, x % 3, y // 3, y % 3)
+    return list(itertools.combinations(digits, 2))

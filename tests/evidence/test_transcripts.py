@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from separatrix.errors import InvalidInput, UnknownName
-from separatrix.evidence import EXCHANGED_BITS, Bound, Message, TaskSpec
+from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, Message, TaskSpec
 from tests.evidence.examples import (
     DYCK,
     make_bound,
@@ -138,7 +138,11 @@ def test_the_same_parameters_written_otherwise_are_the_same() -> None:
         (lambda: make_transcript(protocol=None), "needs its protocol as text"),
         (lambda: make_transcript(protocol="S-T1"), "S-T1 claims no protocol for dyck by transformer-1"),
         (lambda: make_transcript(protocol="S-L1"), "S-L1 claims no protocol for dyck by transformer-1"),
-        (lambda: make_transcript(protocol="S-T2"), "S-T2 claims no protocol for dyck by transformer-1"),
+        (lambda: make_transcript(protocol="S-T2"), "S-T2 claims no protocol in which Bob speaks"),
+        (
+            lambda: make_transcript(protocol="S-T2", family="fnn"),
+            "S-T2 claims no protocol for dyck by fnn",
+        ),
         (
             lambda: make_transcript(family="transformer-2"),
             "S-T4 claims no protocol for dyck by transformer-2",
@@ -148,6 +152,17 @@ def test_the_same_parameters_written_otherwise_are_the_same() -> None:
 def test_transcripts_that_do_not_fit_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+@pytest.mark.parametrize("family", ["transformer-1", "transformer", "hybrid"])
+def test_one_message_may_be_a_cache(family: str) -> None:
+    """S-T2 runs what has a cache too; a bound on the message speaks of it, one on recurrences does not."""
+    run = run_of(TURING, family, "S-T2")
+    assert run.family == family
+    one_way = make_conditional_bound(quantity=ONE_WAY_BITS, unit="bits", partition="odd/even", at_least=6)
+    assert run.compare(one_way).enough is False
+    with pytest.raises(InvalidInput, match=f"This transcript is of {family}; the bound is on linear-rnn"):
+        run.compare(exchange(make_conditional_bound, family="linear-rnn", at_least=6))
 
 
 def test_unknown_names_are_refused() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidInput, TooLarge
-from separatrix.tasks import Task, task
+from separatrix.tasks import Task, _residues, task
 from separatrix.tasks.match2 import Match2
 from separatrix.testing import TaskConformance
 
@@ -157,3 +157,13 @@ def test_any_parameters_are_refused_or_work(n: int, modulus: int, distinct: bool
     for row in batch.inputs:
         match.check(row)
     assert torch.equal(match.solve(batch.inputs).targets, batch.targets)
+
+
+@pytest.mark.parametrize("count", [1, 7, 24, 25, 40])
+def test_short_rows_are_counted_as_long_ones_are(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.randint(0, 9, (50, count), generator=torch.Generator().manual_seed(count))
+    wanted = torch.arange(-2, 12).expand(50, -1).contiguous()
+    by_hand = [[row.count(number) for number in range(-2, 12)] for row in rows.tolist()]
+    for short in (0, 1 << 6):
+        monkeypatch.setattr(_residues, "_SHORT", short)
+        assert _residues._occurrences(rows, wanted).tolist() == by_hand

@@ -85,7 +85,9 @@ class Anatomy:
     """A whole model: its layers, its tables, and what stands outside the layers.
 
     `outside` counts the last norm, the output head where it is no copy of the embeddings, and parts that
-    several layers share. `notes` tell the reader of a report what is special about the count.
+    several layers share. `positions` are the tokens that a learned table of positions has rows for, and
+    more of them the model cannot read; None where there is no such table. `notes` tell the reader of a report
+    what is special about the count.
     """
 
     model_type: str
@@ -96,6 +98,7 @@ class Anatomy:
     embeddings: int
     outside: int
     bits: NumberBits
+    positions: int | None = None
     notes: tuple[str, ...] = ()
 
     @property

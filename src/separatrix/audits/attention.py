@@ -20,6 +20,7 @@ __all__ = [
     "read_heads",
     "read_output",
     "read_windows",
+    "words_output",
 ]
 
 FULL: Final = "full_attention"
@@ -118,7 +119,10 @@ def has_output_head(fields: Fields) -> bool:
 
 def read_output(fields: Fields, width: int, vocabulary: int, *, tied: bool, bias: bool = False) -> int:
     """Parameters of the output head; none where it is missing, or is the embedding table once more."""
-    if not has_output_head(fields):
-        return 0
+    return words_output(fields, width, vocabulary, tied=tied, bias=bias) if has_output_head(fields) else 0
+
+
+def words_output(fields: Fields, width: int, vocabulary: int, *, tied: bool, bias: bool = False) -> int:
+    """Parameters of scores for words; only a bias where their map is the embedding table once more."""
     copied = fields.flag("tie_word_embeddings", default=tied)
     return (0 if copied else width * vocabulary) + (vocabulary if bias else 0)

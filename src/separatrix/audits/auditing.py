@@ -11,6 +11,7 @@ from separatrix.accounting import Size
 from separatrix.audits.anatomy import Anatomy
 from separatrix.audits.catalogue import anatomy_of
 from separatrix.audits.configs import CONFIG, Config, config_from, json_at, number_bits
+from separatrix.audits.fields import plain_number
 from separatrix.audits.walls import Wall, walls_of
 from separatrix.errors import InvalidInput
 from separatrix.records import JsonObject
@@ -133,7 +134,7 @@ def require_lengths(n: Iterable[int]) -> tuple[int, ...]:
         raise InvalidInput(f"An audit is made for 1 to {_MOST_LENGTHS} lengths; got {len(lengths)}.")
     for length in lengths:
         if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= _LONGEST:
-            raise InvalidInput(f"A length is a whole number from 1 to 10^12; got {str(length)[:40]}.")
+            raise InvalidInput(f"A length is a whole number from 1 to 10^12; got {plain_number(length)}.")
     return tuple(sorted(set(lengths)))
 
 
@@ -153,7 +154,13 @@ def _foreign(
         size=size,
         lengths=lengths,
         walls=walls_within(size, anatomy.vocabulary),
-        notes=(*config.notes, *guessed, *anatomy.notes, *_quantised(config, anatomy)),
+        notes=(
+            *config.notes,
+            *guessed,
+            *anatomy.notes,
+            *_quantised(config, anatomy),
+            *_beyond_positions(anatomy, lengths),
+        ),
     )
 
 
@@ -171,3 +178,12 @@ def _quantised(config: Config, anatomy: Anatomy) -> tuple[str, ...]:
     if not isinstance(config.data.get("quantization_config"), Mapping):
         return ()
     return (f"Weights are quantised; caches are counted with {anatomy.bits.stored} bits a number.",)
+
+
+def _beyond_positions(anatomy: Anatomy, lengths: tuple[int, ...]) -> tuple[str, ...]:
+    """A model with a table of positions has none for a longer input, which the formulas do not know."""
+    last = anatomy.positions
+    if last is None or lengths[-1] <= last:
+        return ()
+    state = " Its state at larger n is by formula only." if anatomy.state else ""
+    return (f"Its table of positions ends at {last:,}: it cannot read more tokens than that.{state}",)

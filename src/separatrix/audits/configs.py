@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from separatrix.audits.anatomy import NumberBits
-from separatrix.audits.fields import Fields
+from separatrix.audits.fields import Fields, plain_number
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.records import parse_json
 
@@ -88,8 +88,10 @@ def number_bits(
 ) -> tuple[NumberBits, tuple[str, ...]]:
     """Bits of the numbers in caches and in recurrent states, and a note where the config does not say."""
     for name, value in (("precision", precision), ("state_precision", state_precision)):
-        if value is not None and not 1 <= value <= _WIDEST_NUMBER:
-            raise InvalidInput(f"A number has 1 to {_WIDEST_NUMBER:,} bits; got {name}={value}.")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (whole and 1 <= value <= _WIDEST_NUMBER):
+            came = plain_number(value)
+            raise InvalidInput(f"A number has 1 to {_WIDEST_NUMBER:,} bits; got {name}={came}.")
     notes: tuple[str, ...] = ()
     stored = precision
     if stored is None:

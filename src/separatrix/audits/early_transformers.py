@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from separatrix.audits.anatomy import Anatomy, Layer, Mixer, NumberBits, attention_state, linear_map
+from separatrix.audits.anatomy import Anatomy, Layer, Mixer, NumberBits, attention_state
 from separatrix.audits.attention import (
     Heads,
     attention,
-    has_output_head,
     plain_map,
     read_heads,
     read_output,
 )
+from separatrix.audits.encoder_ends import read_end
 from separatrix.audits.fields import Fields
 from separatrix.audits.kinds import ModelKind
 
 __all__ = ["KINDS"]
 
 _EVERYTHING: Final = "keys and values of every position"
+_ENCODER: Final = "An encoder: it reads all positions at once and carries no state."
 _CROSS: Final = "Attention to an encoder (add_cross_attention) is not counted."
 
 
@@ -34,6 +35,7 @@ def _equal_layers(
     inner: int,
     tables: int,
     outside: int,
+    positions: int | None = None,
     notes: tuple[str, ...] = (),
 ) -> Anatomy:
     """A model whose layers are all alike."""
@@ -47,6 +49,7 @@ def _equal_layers(
         embeddings=tables,
         outside=outside,
         bits=bits,
+        positions=positions,
         notes=(*notes, *((_CROSS,) if crossing else ())),
     )
 
@@ -60,19 +63,18 @@ def _bert(fields: Fields, bits: NumberBits) -> Anatomy:
     if not is_decoder:
         mixer = Mixer(kind=mixer.kind, parameters=mixer.parameters, heads=heads.queries)
     layer = Layer(mixers=(mixer,), feed_forward=plain_map(width, inner, bias=True), others=2 * 2 * width)
-    table = vocabulary + fields.count("max_position_embeddings", default=512)
-    table += fields.count("type_vocab_size", default=2)
-    dense = linear_map(width, width, bias=True)
-    # A head for words is a map, a norm and the table once more, with a bias; without it there is a pooler.
-    head = dense + 2 * width + read_output(fields, width, vocabulary, tied=True, bias=True)
+    positions = fields.count("max_position_embeddings", default=512)
+    table = vocabulary + positions + fields.count("type_vocab_size", default=2)
+    end = read_end(fields, width, vocabulary)
     return _equal_layers(
         fields,
         bits,
         layer=layer,
         inner=inner,
         tables=width * table,
-        outside=2 * width + (head if has_output_head(fields) else dense),
-        notes=() if is_decoder else ("An encoder: it reads all positions at once and carries no state.",),
+        positions=positions,
+        outside=2 * width + end.parameters,
+        notes=(*(() if is_decoder else (_ENCODER,)), end.said),
     )
 
 
@@ -91,6 +93,7 @@ def _gpt2(fields: Fields, bits: NumberBits) -> Anatomy:
         layer=layer,
         inner=inner,
         tables=width * (vocabulary + positions),
+        positions=positions,
         outside=2 * width + read_output(fields, width, vocabulary, tied=True),
     )
 
@@ -128,7 +131,7 @@ def _opt(fields: Fields, bits: NumberBits) -> Anatomy:
         others=2 * norm,
     )
     narrow = fields.count("word_embed_proj_dim", default=width)
-    positions = fields.count("max_position_embeddings", default=2048) + 2
+    positions = fields.count("max_position_embeddings", default=2048)
     last = fields.flag("do_layer_norm_before", default=True)
     last = last and not fields.flag("_remove_final_layer_norm", default=False)
     return _equal_layers(
@@ -136,7 +139,9 @@ def _opt(fields: Fields, bits: NumberBits) -> Anatomy:
         bits,
         layer=layer,
         inner=inner,
-        tables=narrow * vocabulary + width * positions,
+        # Its table begins with two rows that no token has.
+        tables=narrow * vocabulary + width * (positions + 2),
+        positions=positions,
         outside=(norm if last else 0)
         + (2 * narrow * width if narrow != width else 0)
         + read_output(fields, narrow, vocabulary, tied=True),

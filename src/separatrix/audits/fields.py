@@ -13,12 +13,14 @@ from typing import Final, cast
 
 from separatrix.errors import InvalidFile
 
-__all__ = ["MOST_LAYERS", "WIDEST", "Fields"]
+__all__ = ["MOST_LAYERS", "WIDEST", "Fields", "plain_number"]
 
 WIDEST: Final = 10**8
 """No width, vocabulary or number of heads is larger; a product of a few of them stays a count."""
 MOST_LAYERS: Final = 10_000
 _LARGEST_RATIO: Final = 1000.0
+_TOO_LARGE_TO_SHOW: Final = 10**30
+_VERY_LARGE: Final = "a very large number"
 _OLD_KINDS: Final = {"mamba": "linear_attention", "attention": "full_attention"}
 
 
@@ -121,6 +123,11 @@ class Fields:
             raise self._wrong(name, f"a whole number from 1 to {WIDEST:,}, or a list of them")
         return tuple(listed)
 
+    def entries(self, name: str) -> int | None:
+        """How many entries an object has, or None where there is none."""
+        part = self.part(name)
+        return None if part is None else len(part.names)
+
     def places(self, name: str) -> frozenset[int] | None:
         """A list of layers by number, counted from 0, or None."""
         value = self._list(name)
@@ -182,13 +189,20 @@ class Fields:
         return InvalidFile(f"Field '{name}' of the config must be {expected}; got {came}.")
 
 
+def plain_number(value: object) -> str:
+    """What came where a number was expected, for a sentence: Python writes no number of 5,000 digits out."""
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE_TO_SHOW:
+        return _VERY_LARGE
+    return str(value)[:40]
+
+
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return f"{value:,}" if abs(value) < 10**30 else "a very large number"
+        return f"{value:,}" if abs(value) < _TOO_LARGE_TO_SHOW else _VERY_LARGE
     return (
         "an object" if isinstance(value, Mapping) else "a list" if isinstance(value, list | tuple) else "null"
     )

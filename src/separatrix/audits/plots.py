@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from separatrix import figures
 from separatrix.audits.auditing import Audit
 from separatrix.audits.walls import symbols_held
 from separatrix.errors import InvalidInput
-from separatrix.files import replace_file
+from separatrix.figures import CURVES, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["check_figure", "plot_state"]
 
-_FORMATS: Final = {".svg": "svg", ".png": "png"}
-_STYLE: Final = {
-    "svg.hashsalt": "separatrix",
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-}
+_LOOK: Final = {**CURVES, "grid.color": "#e4e4e4"}
 _COLOURS: Final = ("#1f4e79", "#c55a11", "#548235", "#7b4b94")
 _PART_COLOURS: Final = ("#7f9db9", "#c9a227", "#8db580", "#b48ead", "#a0a0a0")
 _NEEDED: Final = "#b22222"
@@ -41,13 +31,7 @@ _MANY_BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB")
 
 def check_figure(path: Path) -> str:
     """The format that the end of a name stands for; any other end is refused."""
-    kind = _FORMATS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInput(
-            f"A figure is a file that ends in {' or '.join(_FORMATS)}; got {Path(path).name[:80]!r}. "
-            "Try audit.svg."
-        )
-    return kind
+    return figures.check_figure(path, example="audit.svg")
 
 
 def plot_state(audits: Sequence[Audit], path: Path) -> None:
@@ -59,13 +43,7 @@ def plot_state(audits: Sequence[Audit], path: Path) -> None:
     kind = check_figure(path)
     if not any(audit.size.state for audit in audits):
         raise InvalidInput("There is nothing to draw: no model here carries a state from token to token.")
-    import matplotlib as mpl  # noqa: PLC0415  a heavy import, needed for figures only
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # its keys are typed as literals
-        figure = Figure(figsize=(7.2, 4.8), layout="constrained")
+    with drawn(path, kind, inches=(7.2, 4.8), look=_LOOK) as figure:
         axes = figure.add_subplot()
         lengths = _lengths(audits)
         if len(audits) == 1:
@@ -75,10 +53,6 @@ def plot_state(audits: Sequence[Audit], path: Path) -> None:
         _draw_needed(axes, audits, lengths)
         _scale(axes)
         figure.legend(loc="outside upper center", ncols=2)
-        buffer = io.BytesIO()
-        undated = {"Date": None, "Creator": "separatrix"} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=144, metadata=undated)
-    replace_file(Path(path), buffer.getvalue())
 
 
 def _draw_parts(axes: Axes, audit: Audit, lengths: Sequence[int]) -> None:

@@ -1,34 +1,23 @@
-"""Figures: drawn the same to the last byte on every run, in the font that comes with matplotlib."""
+"""Figures of what is proven: the frontier of sizes, and bits against N."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from separatrix import figures
 from separatrix.certificates.frontier import Point
 from separatrix.errors import InvalidInput
-from separatrix.files import replace_file
+from separatrix.figures import CURVES, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["check_figure", "plot_bits", "plot_frontier"]
 
-_STYLE: Final = {
-    "svg.hashsalt": "separatrix",
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "legend.frameon": False,
-}
-_FORMATS: Final = {".svg": "svg", ".png": "png"}
+_LOOK: Final = {**CURVES, "axes.spines.right": False, "grid.color": "#dddddd"}
 _MARKS: Final = "osD^vP"
 
 
@@ -78,28 +67,11 @@ def plot_bits(series: Mapping[str, Sequence[tuple[int, int]]], path: Path, *, ti
 
 def check_figure(path: Path) -> str:
     """The format that the end of a name stands for; `InvalidInput` for any other end."""
-    kind = _FORMATS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInput(
-            f"A figure is a file that ends in {' or '.join(_FORMATS)}; got {Path(path).name[:80]!r}. "
-            "Try frontier.svg."
-        )
-    return kind
+    return figures.check_figure(path, example="frontier.svg")
 
 
 @contextmanager
 def _axes(path: Path) -> Iterator[Axes]:
-    """An empty figure that is written when the block ends well."""
-    kind = check_figure(path)
-    import matplotlib as mpl  # noqa: PLC0415  a heavy import, needed for figures only
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # its keys are typed as literals
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    """Empty axes, in a figure that is written when the block ends well."""
+    with drawn(path, check_figure(path), inches=(6.4, 4.0), look=_LOOK) as figure:
         yield figure.add_subplot()
-        buffer = io.BytesIO()
-        undated = {"Date": None, "Creator": "separatrix"} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=144, metadata=undated)
-    replace_file(Path(path), buffer.getvalue())

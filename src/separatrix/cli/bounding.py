@@ -76,7 +76,10 @@ def wall(
     layers: Layers = None,
     json: AsJson = False,
 ) -> None:
-    """Find the largest n at which no theorem forbids models of a size to do a task."""
+    """Find the largest n at which no theorem forbids models of a size to do a task.
+
+    A task has parameters of its own: add its name before --help.
+    """
     from separatrix.communication.walls import wall as found_wall
 
     parameters = {key: value for key, value in task.given.items() if value is not None or key != "n"}

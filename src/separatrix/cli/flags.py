@@ -52,7 +52,7 @@ __all__ = [
 def _whole_number(_: type, tokens: Sequence[Token]) -> int:
     """Digits only: cyclopts would round 7.5 to 8 without a word."""
     text = tokens[0].value
-    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text, re.ASCII):
+    if not re.fullmatch(r"[+-]?[0-9]{1,100}", text, re.ASCII):
         raise CoercionError(token=tokens[0])
     return int(text)
 
@@ -114,17 +114,25 @@ def with_task_flags(
     *,
     size_optional: bool = False,
     deferred: bool = False,
+    hidden: Collection[str] = (),
 ) -> Callable[..., int | None]:
     """`command(task, *, …)` as a function of the task's name, its parameters and the command's own options.
 
     Without a task there is only `--n`, enough to print the command's help. With `size_optional`, a size
     that is not given is one at which the task is shown; `deferred`, the command gets what was given, as
-    `Wanted`, and makes the task itself. Where a parameter of the task has the name of an
-    option, the word means the task's: match3's `--variant` says which task it is, and so which construction.
+    `Wanted`, and makes the task itself. The help leaves out what is `hidden`. Where a parameter of the task
+    has the name of an option, the word means the task's: match3's `--variant` says which task it is, and so
+    which construction.
     """
     flags = task_flags(kind).flags
     if size_optional or deferred:
         flags = [_optional(flag) if flag.name == "n" else flag for flag in flags]
+    flags = [
+        flag.replace(annotation=Annotated[flag.annotation, Parameter(show=False)])
+        if flag.name in hidden
+        else flag
+        for flag in flags
+    ]
 
     def run(task: str, /, **options: Any) -> int | None:
         if kind is None or task != kind.name:

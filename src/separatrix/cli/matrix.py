@@ -14,6 +14,7 @@ from rich.text import Text
 import separatrix
 from separatrix.cli.flags import AsJson, Whole, assembled, flag_of, own_options, task_flags
 from separatrix.cli.output import note_if_long, printable_line, stdout_console, write_json
+from separatrix.cli.progress import shown_filling
 from separatrix.errors import InvalidInput
 from separatrix.registry import unknown_name
 
@@ -76,8 +77,11 @@ def matrix(
 
     if picture is not None:
         check_picture(picture)
-    with note_if_long("Filling the matrix and searching; --budget limits the search."):
-        made = CommunicationMatrix.of(entries)
+    with note_if_long("Listing what Alice and Bob may hold; this may take a while."):
+        rows = entries.rows
+    with shown_filling(rows) as watch:
+        made = CommunicationMatrix.of(entries, watch=watch)
+    with note_if_long("Searching; --budget limits the search."):
         found = study(made, budget=budget)
     if picture is not None:
         save_picture(made, picture)
@@ -108,22 +112,27 @@ def matrix_command(words: Sequence[str]) -> Callable[..., int | None]:
             raise InvalidInput(f"Name the problem right after matrix; got '{problem}' later on.")
         given = {flag.name: options.pop(flag.name) for flag in flags if flag.name in options}
         partition, position = options.pop("partition", None), options.pop("position", None)
-        matrix(_entries(problem, kind, given, partition=partition, position=position), **options)
+        name = problem if kind is None else kind.name
+        matrix(_entries(name, kind, given, partition=partition, position=position), **options)
         return None
 
     return assembled(run, [PROBLEM_NAME, *flags, *split, *own], like=matrix)
 
 
 def _named(name: str | None) -> tuple[str | None, type[Task] | None]:
-    """A classic problem's name or a task's kind; neither where nothing is named."""
+    """A classic problem's name or a task's kind; neither where nothing is named.
+
+    Papers write INDEX and DISJ, so letters may have either case.
+    """
     if name is None:
         return None, None
     from separatrix.communication.problems import PROBLEMS
 
-    if name in PROBLEMS:
-        return name, None
-    if name in separatrix.TASKS:
-        return None, separatrix.TASKS.get(name)
+    for known in (name, name.lower()):
+        if known in PROBLEMS:
+            return known, None
+        if known in separatrix.TASKS:
+            return None, separatrix.TASKS.get(known)
     raise unknown_name("problem or task", name, (*PROBLEMS, *separatrix.TASKS.names()))
 
 

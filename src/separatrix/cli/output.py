@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import sys
 import textwrap
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn, TextIO
 
 from rich.console import Console
 
 __all__ = [
+    "columns",
     "cut",
     "json_line",
     "note",
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 _LINES_SHOWN: Final = 12
+_USUAL_COLUMNS: Final = 80
+_LONGEST_WIDTH: Final = 6
 _LONG: Final = 3.0
 """Seconds after which one wonders whether anything is still going on."""
 
@@ -47,8 +51,27 @@ def stdout_console() -> Console:
 
 
 def note(text: str) -> None:
-    """A remark in one line for the person at the terminal; it never mixes with the answer."""
-    print(printable_line(text), file=sys.stderr)
+    """A remark for the person at the terminal; it never mixes with the answer.
+
+    A terminal gets lines that fit it; a file or a pipe gets one line, which can be searched for.
+    """
+    line = printable_line(text)
+    if sys.stderr.isatty():
+        # A path or a name stays whole, so that it can be copied.
+        lines = textwrap.wrap(line, columns(sys.stderr), break_long_words=False, break_on_hyphens=False)
+        line = "\n".join(lines)
+    print(line, file=sys.stderr)
+
+
+def columns(terminal: TextIO) -> int:
+    """How wide a terminal is; COLUMNS goes before what it says itself, and one that says nothing has 80."""
+    with suppress(ValueError):
+        wished = int(os.environ.get("COLUMNS", "")[:_LONGEST_WIDTH])
+        if wished > 0:
+            return wished
+    with suppress(OSError):
+        return os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
+    return _USUAL_COLUMNS
 
 
 @contextmanager

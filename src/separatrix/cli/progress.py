@@ -1,4 +1,4 @@
-"""A line on standard error that says how far a long generation is; on a terminal only."""
+"""A line on standard error that says how far something long is; on a terminal only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from separatrix.generation.runs import Progress
 
-__all__ = ["shown_progress"]
+__all__ = ["shown_filling", "shown_progress"]
 
 _FIRST: Final = 2.0
 _BETWEEN: Final = 0.2
@@ -19,7 +19,31 @@ _BETWEEN: Final = 0.2
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[Progress], None] | None]:
-    """What to call with each progress; None where nobody is watching."""
+    """What to call with each progress of a generation; None where nobody is watching."""
+
+    def text(progress: Progress, seconds: float) -> str:
+        rows = "" if progress.prompts == 1 else f", {progress.done:,} of {progress.prompts:,} done"
+        return f"{progress.tokens:,} tokens, {progress.tokens / seconds:,.0f} a second{rows}"
+
+    with _line() as line:
+        yield None if line is None else lambda progress: line(lambda seconds: text(progress, seconds))
+
+
+@contextmanager
+def shown_filling(rows: int) -> Iterator[Callable[[int], None] | None]:
+    """What to call with the number of a matrix's rows that are filled; None where nobody is watching."""
+
+    def text(filled: int, seconds: float) -> str:
+        left = seconds / filled * (rows - filled) if filled else 0.0
+        return f"{filled:,} of {rows:,} rows filled, about {left:,.0f} s to go"
+
+    with _line() as line:
+        yield None if line is None else lambda filled: line(lambda seconds: text(filled, seconds))
+
+
+@contextmanager
+def _line() -> Iterator[Callable[[Callable[[float], str]], None] | None]:
+    """What to call with a text that may be asked for, given the seconds since the start."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -27,15 +51,12 @@ def shown_progress() -> Iterator[Callable[[Progress], None] | None]:
     last = [started + _FIRST - _BETWEEN]
     shown = [False]
 
-    def show(progress: Progress) -> None:
+    def show(text: Callable[[float], str]) -> None:
         now = time.monotonic()
         if now - last[0] < _BETWEEN:
             return
         last[0], shown[0] = now, True
-        rate = progress.tokens / (now - started)
-        rows = "" if progress.prompts == 1 else f", {progress.done:,} of {progress.prompts:,} done"
-        text = f"\r{progress.tokens:,} tokens, {rate:,.0f} a second{rows}   "
-        print(text, end="", file=sys.stderr, flush=True)
+        print(f"\r{text(now - started)}   ", end="", file=sys.stderr, flush=True)
 
     try:
         yield show

@@ -45,7 +45,9 @@ def protocol(
             "from 1 as 1,4-6, or both parties' as 1-3/4-6. [default: the task's first that fits]"
         ),
     ] = None,
-    precision: Annotated[Whole | None, Parameter(help="Bits of a number, odd: W's p-bit numbers.")] = None,
+    precision: Annotated[
+        Whole | None, Parameter(help="Bits of a number, odd: W's p-bit numbers. S's are in --arithmetic.")
+    ] = None,
     arithmetic: Annotated[
         str | None,
         Parameter(
@@ -130,7 +132,12 @@ def _numbers(arithmetic: str | None, precision: int | None) -> NumberSystem | No
     if arithmetic is not None and precision is not None:
         raise InvalidInput("--precision and --arithmetic both say which numbers to take; give one of them.")
     if precision is not None:
-        return FixedNearest(p=precision)
+        try:
+            return FixedNearest(p=precision)
+        except InvalidInput as refusal:
+            raise InvalidInput(
+                f"{refusal} For S's numbers, odd or not, take --arithmetic down:N,K, such as down:16,2."
+            ) from None
     return None if arithmetic is None else system_named(arithmetic)
 
 

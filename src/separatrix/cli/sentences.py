@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from separatrix.registry import unknown_name
 
 __all__ = ["sentence"]
 
+_LONGEST_WORD: Final = 80
 _GLOBAL: Final = ("--help", "--version")
 _KINDS: Final = {int: "a whole number", float: "a number", bool: "yes or no", Path: "a path"}
 
@@ -39,7 +41,7 @@ def sentence(error: CycloptsError, commands: tuple[str, ...]) -> str:
         case RepeatArgumentError():
             text = f"{error.token.keyword} was given twice; give it once."
         case UnusedCliTokensError(unused_tokens=[word, *_]):
-            text = f"'{word}' is one word too many; --help shows what {_command(error)} takes."
+            text = f"'{_cut(word)}' is one word too many; --help shows what {_command(error)} takes."
         case _:
             text = " ".join(str(error).split())
     return text
@@ -65,7 +67,7 @@ def _options(error: UnknownOptionError) -> tuple[str, ...]:
 
 def _wrong_value(argument: Argument, error: CoercionError) -> str:
     name = _shown(argument)
-    came = f"got '{error.token.value}'" if error.token is not None else "another came"
+    came = f"got '{_cut(error.token.value)}'" if error.token is not None else "another came"
     hint: Any = argument.hint
     if type(None) in typing.get_args(hint):
         hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
@@ -73,6 +75,9 @@ def _wrong_value(argument: Argument, error: CoercionError) -> str:
         hint = typing.get_args(hint)[0]
     if typing.get_origin(hint) is typing.Literal:
         return f"{name} is one of {', '.join(map(str, typing.get_args(hint)))}; {came}."
+    if hint is int and error.token is not None and re.fullmatch(r"[+-]?[0-9]+", error.token.value, re.ASCII):
+        digits = len(error.token.value.lstrip("+-"))
+        return f"{name} needs a whole number of ordinary size; got one of {digits:,} digits."
     return f"{name} needs {_KINDS.get(hint, 'another kind of value')}; {came}."
 
 
@@ -84,6 +89,10 @@ def _missing(argument: Argument, error: MissingArgumentError) -> str:
         return f"{_command(error)} needs the name of a task; `separatrix tasks` lists them."
     meaning = f" ({argument.parameter.help})" if argument.parameter.help else ""
     return f"{_command(error)} needs {name}{meaning}; none was given."
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…"
 
 
 def _shown(argument: Argument) -> str:

@@ -9,37 +9,50 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import NoReturn
+from typing import Final, NoReturn
 
 __all__ = ["Terminated", "let_the_reader_go", "streams", "terminable"]
 
 
+_SIGNALS: Final = [
+    signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__
+]
+"""What ends a process politely: a wish, or a terminal that is gone. Not every system has the second."""
+
+
 class Terminated(BaseException):
-    """SIGTERM came. Like KeyboardInterrupt it is no error, and nothing on the way may take it for one."""
+    """SIGTERM or SIGHUP came. Like KeyboardInterrupt it is no error, and nothing may take it for one."""
+
+    def __init__(self, number: int) -> None:
+        """`number` is the signal's."""
+        super().__init__()
+        self.code = 128 + number
+        """The exit code that says so."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """In the block SIGTERM raises `Terminated`, so that what is half done is cleared away.
+    """In the block SIGTERM and SIGHUP raise `Terminated`, so that what is half done is cleared away.
 
     Only where the system's default would end the process: a caller's own handler, or a wish to ignore the
-    signal, stands. Only the main thread may set handlers.
+    signal, as nohup has it, stands. Only the main thread may set handlers.
     """
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    taken = [number for number in _SIGNALS if in_main and signal.getsignal(number) is signal.SIG_DFL]
+
+    def terminate(number: int, _: object) -> NoReturn:
+        """Once: a second signal must not disturb the clearing away."""
+        for each in taken:
+            signal.signal(each, signal.SIG_IGN)
+        raise Terminated(number)
+
     try:
-        signal.signal(signal.SIGTERM, _terminate)
+        for number in taken:
+            signal.signal(number, terminate)
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate(*_: object) -> NoReturn:
-    """Once: a second signal must not disturb the clearing away."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

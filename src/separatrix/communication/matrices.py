@@ -17,6 +17,7 @@ OneWay(at_least=8, at_most=8)
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -74,8 +75,8 @@ class CommunicationMatrix(Entries):
         self._columns, self._values, self._title, self._source = columns, values, title, source
 
     @classmethod
-    def of(cls, entries: Entries) -> CommunicationMatrix:
-        """All entries of a table, gone through in blocks."""
+    def of(cls, entries: Entries, *, watch: Callable[[int], None] | None = None) -> CommunicationMatrix:
+        """All entries of a table, gone through in blocks; `watch` is told how many rows are filled."""
         if isinstance(entries, CommunicationMatrix):
             return entries
         rows, columns, values = entries.rows, entries.columns, entries.values
@@ -90,6 +91,8 @@ class CommunicationMatrix(Entries):
             symbols = np.empty((rows, columns), dtype=entry_type(values))
             for low, block in entries.blocks():
                 symbols[low : low + len(block)] = block
+                if watch is not None:
+                    watch(low + len(block))
             return cls(columns=columns, values=values, title=entries.title, symbols=symbols, source=entries)
         bits = np.empty((rows, wide), dtype=np.uint8)
         defined = None if entries.total else np.empty_like(bits)
@@ -97,6 +100,8 @@ class CommunicationMatrix(Entries):
             bits[low : low + len(block)] = np.packbits(block == 1, axis=1)
             if defined is not None:
                 defined[low : low + len(block)] = np.packbits(block != UNDEFINED, axis=1)
+            if watch is not None:
+                watch(low + len(block))
         return cls(columns=columns, values=2, title=entries.title, bits=bits, defined=defined, source=entries)
 
     @classmethod

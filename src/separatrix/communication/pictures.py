@@ -6,7 +6,6 @@ are drawn as shades, each character or pixel the share of ones (or the mean answ
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +15,10 @@ from jaxtyping import Float, Int
 from separatrix.communication.entries import UNDEFINED
 from separatrix.communication.matrices import CommunicationMatrix
 from separatrix.errors import InvalidInput
-from separatrix.files import replace_file
+from separatrix.figures import check_figure, drawn
 
 __all__ = ["check_picture", "save_picture", "terminal_picture"]
 
-_FORMATS: Final = {".svg": "svg", ".png": "png"}
 _LABELLED_ROWS: Final = 16
 _LONGEST_LABEL: Final = 24
 _SHADES: Final = " ░▒▓█"
@@ -28,7 +26,6 @@ _HALVES: Final = " ▄▀█"
 _SYMBOLS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NOTHING: Final = "·"
 _MOST_PIXELS: Final = 1024
-_STYLE: Final = {"svg.hashsalt": "separatrix", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
 _UNDEFINED_COLOUR: Final = "#d9b36c"
 
 
@@ -52,28 +49,18 @@ def terminal_picture(matrix: CommunicationMatrix, *, width: int = 80, most_lines
 
 def check_picture(path: Path) -> str:
     """The format that the end of a name stands for; any other end is refused."""
-    kind = _FORMATS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInput(
-            f"A picture is a file that ends in {' or '.join(_FORMATS)}; got {Path(path).name[:80]!r}. "
-            "Try matrix.png."
-        )
-    return kind
+    return check_figure(path, what="A picture", example="matrix.png")
 
 
 def save_picture(matrix: CommunicationMatrix, path: Path) -> None:
     """A file, the same to the last byte on every run: ones dark, zeros white, what is no input ochre."""
     kind = check_picture(path)
-    import matplotlib as mpl  # noqa: PLC0415  a heavy import, needed for pictures only
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     shares = _shares(matrix, most_rows=_MOST_PIXELS, most_columns=_MOST_PIXELS)
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # its keys are typed as literals
-        figure = Figure(figsize=(6.4, 6.4), layout="constrained")
+    with drawn(path, kind, inches=(6.4, 6.4)) as figure:
+        from matplotlib import colormaps  # noqa: PLC0415  a heavy import, needed for pictures only
+
+        colours = colormaps["Greys"].with_extremes(bad=_UNDEFINED_COLOUR)
         axes = figure.add_subplot()
-        colours = mpl.colormaps["Greys"].with_extremes(bad=_UNDEFINED_COLOUR)
         axes.imshow(shares, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest", aspect="auto")
         axes.set(
             title=matrix.title,
@@ -82,10 +69,6 @@ def save_picture(matrix: CommunicationMatrix, path: Path) -> None:
             xticks=[],
             yticks=[],
         )
-        buffer = io.BytesIO()
-        undated = {"Date": None, "Creator": "separatrix"} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=144, metadata=undated)
-    replace_file(Path(path), buffer.getvalue())
 
 
 def _labelled(matrix: CommunicationMatrix, width: int) -> list[str]:

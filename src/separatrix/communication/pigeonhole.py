@@ -13,14 +13,12 @@ more strings than states and that last share covers one more than there are stat
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, final
 
-import safetensors.torch
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
@@ -31,18 +29,14 @@ from separatrix.communication.protocols.packing import RowsWriter
 from separatrix.communication.reductions import Reduction, reduction_for
 from separatrix.errors import InvalidInput
 from separatrix.evidence import Counterexample
-from separatrix.models.explicit.base import ExplicitModel
 from separatrix.models.interface import CausalModel
-from separatrix.models.population import SingleMember
-from separatrix.models.quantised import Quantised
 from separatrix.options import require
-from separatrix.precision.naming import name_of
 from separatrix.randomness import Draws
 from separatrix.records import JsonValue
 from separatrix.tasks import Task
 from separatrix.tasks.interface import Vectors
 from separatrix.tasks.specs import spec_of
-from separatrix.witnesses.weight_files import weights_sha256
+from separatrix.witnesses.naming import arithmetic_of, weights_of
 
 __all__ = ["Collision", "collide"]
 
@@ -99,7 +93,7 @@ def collide(
     require(reduction.task == task, f"The reduction is to {reduction.task}; the task is {task}.")
     cut = _cut_of(reduction)
     require(most >= 2, f"Two prefixes at least must be tried to find two that meet; got most={most}.")
-    names = _weights_of(model), _arithmetic_of(model)
+    names = weights_of(model), arithmetic_of(model)
     carrier = carrier_of(model)
     seen: dict[bytes, Int[Tensor, "place"]] = {}
     tried = 0
@@ -125,28 +119,6 @@ def _cut_of(reduction: Reduction[Any]) -> int:
         f"A state is carried from a prefix to a suffix, and under {reduction.split} Alice holds no prefix.",
     )
     return len(alice)
-
-
-def _weights_of(model: CausalModel[Any]) -> str:
-    """The hash that names the weights: of a witness as its files have it, else of all parameters."""
-    if isinstance(model, ExplicitModel):
-        return weights_sha256(model)
-    inner = model.model if isinstance(model, Quantised) else model
-    require(
-        isinstance(inner, SingleMember),
-        f"A collision is shown of a witness or of a member of a population; got {type(inner).__name__}.",
-    )
-    assert isinstance(inner, SingleMember)
-    tensors = {name: values.contiguous() for name, values in inner.population.state_dict().items()}
-    return hashlib.sha256(safetensors.torch.save(tensors)).hexdigest()
-
-
-def _arithmetic_of(model: CausalModel[Any]) -> str:
-    if isinstance(model, ExplicitModel):
-        return name_of(model.arithmetic)
-    if isinstance(model, Quantised):
-        return f"float32, {model.bits} bits a number of the state within ±{model.reach:g}"
-    return "float32"
 
 
 def _searched(strings: Strings, *, most: int, seed: int) -> Iterator[Int[Tensor, "batch place"]]:

@@ -263,11 +263,12 @@ PROBLEMS: Final = {kind.name: kind for kind in (Index, Equality, Disjointness, G
 
 
 def problem(name: str, *, n: int, alphabet: int = 2) -> Problem:
-    """The classic problem of this name; only `index` has an alphabet."""
-    if name not in PROBLEMS:
+    """The classic problem of this name, in letters of either case; only `index` has an alphabet."""
+    kind = PROBLEMS.get(name.lower())
+    if kind is None:
         raise unknown_name("problem", name, tuple(PROBLEMS))
-    if name == Index.name:
+    if kind is Index:
         return Index(n=n, alphabet=alphabet)
     if alphabet != 2:
-        raise InvalidInput(f"Only index has an alphabet; {name} is about bits, got alphabet={alphabet}.")
-    return PROBLEMS[name](n=n)
+        raise InvalidInput(f"Only index has an alphabet; {kind.name} is about bits, got alphabet={alphabet}.")
+    return kind(n=n)

@@ -35,7 +35,7 @@ from separatrix.tasks.interface import ChainTask, Classes, Labels, Partition, Ta
 
 __all__ = ["Reading", "TaskProblem", "input_positions", "partition_of", "read_labels", "task_problem"]
 
-_SOLVED: Final = 1 << 14
+_SOLVED: Final = 1 << 13
 """Inputs assembled and solved at a time: so few that they stay in cache."""
 _MOST_LISTED: Final = 1 << 24
 _MOST_STRINGS: Final = 1 << 26
@@ -233,14 +233,18 @@ class TaskProblem(Entries):
     ) -> Int[np.ndarray, "row column"]:
         alice, bob = self.alice_strings(rows), self.bob_strings(columns)
         entries = np.empty((len(rows), len(columns)), dtype=entry_type(self.values))
-        size = max(1, _SOLVED // max(1, len(columns)))
-        for low in range(0, len(rows), size):
-            part = alice[low : low + size]
-            inputs = torch.empty(len(part), len(bob), self.task.length, dtype=torch.int64)
-            inputs[:, :, list(self.partition.alice)] = part.unsqueeze(1)
-            inputs[:, :, list(self.partition.bob)] = bob.unsqueeze(0)
-            answers = self.read(self.task.solve(inputs.flatten(0, 1)))
-            entries[low : low + size] = answers.view(len(part), len(bob)).numpy()
+        for left in range(0, len(columns), _SOLVED):
+            his = bob[left : left + _SOLVED]
+            size = max(1, _SOLVED // len(his))
+            # His strings are the same for every row, and are written once.
+            space = torch.empty(min(size, len(rows)), len(his), self.task.length, dtype=torch.int64)
+            space[:, :, list(self.partition.bob)] = his.unsqueeze(0)
+            for low in range(0, len(rows), size):
+                hers = alice[low : low + size]
+                inputs = space[: len(hers)]
+                inputs[:, :, list(self.partition.alice)] = hers.unsqueeze(1)
+                answers = self.read(self.task.solve(inputs.flatten(0, 1)))
+                entries[low : low + size, left : left + _SOLVED] = answers.view(inputs.shape[:2]).numpy()
         return entries
 
     def _looked_up(

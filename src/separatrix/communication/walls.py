@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, final
 
 from separatrix.accounting import Size
@@ -25,7 +25,7 @@ from separatrix.records import JsonObject
 from separatrix.registry import unknown_name
 from separatrix.tasks import TASKS, Task
 from separatrix.tasks.interface import make
-from separatrix.tasks.specs import spec_of
+from separatrix.tasks.specs import defaults_of, spec_of
 
 __all__ = ["POSITIONS", "Wall", "wall"]
 
@@ -261,14 +261,13 @@ def _specs(task: str | Task, parameters: Mapping[str, Any]) -> Callable[[int], T
         name = task.name
     else:
         kind, name = TASKS.get(task), task
-        known = {field.name: field for field in dataclasses.fields(kind) if field.init}
+        known = tuple(field.name for field in dataclasses.fields(kind) if field.init)
         for key in parameters:
             if key not in known:
-                raise unknown_name(f"option of {name} called", key, tuple(known))
+                raise unknown_name(f"option of {name} called", key, known)
         if "n" in parameters:
             raise InvalidInput(f"A wall is the largest n, so n is not given; got n={parameters['n']!r}.")
-        defaults = {key: field.default for key, field in known.items() if field.default is not MISSING}
-        base = {**defaults, **parameters}
+        base = {**defaults_of(kind), **parameters}
     if base.get("alice") is not None:
         raise InvalidInput("Places for the first string belong to one n; leave alice out.")
     return lambda n: TaskSpec(name=name, params={**base, "n": n})

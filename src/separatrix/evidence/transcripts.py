@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound
-from separatrix.evidence.fitting import claims_that_cover
+from separatrix.evidence.fitting import check_run
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, as_text
 from separatrix.records import (
@@ -122,8 +122,8 @@ class Comparison:
 class Transcript(Record):
     """Every message of one run, in order, with the output of the run and of the model run directly.
 
-    `protocol` is the theorem that gives the protocol, for this family; `partition` is the name of the split
-    of the input, as the task calls it.
+    `protocol` is the theorem that gives the protocol; `family` is that of the model that was run; `partition`
+    is the name of the split of the input, as the task calls it.
     """
 
     SCHEMA: ClassVar[str] = "separatrix.transcript"
@@ -142,11 +142,13 @@ class Transcript(Record):
         entry = theorem(self.protocol)
         object.__setattr__(self, "protocol", entry.id)
         family(self.family)
-        claims_that_cover(entry, "protocol", task=self.task.name, family=self.family)
+        check_run(entry, task=self.task.name, family=self.family)
         if not isinstance(self.messages, tuple) or not all(
             isinstance(message, Message) for message in self.messages
         ):
             raise InvalidInput("A transcript's messages are a tuple of Message.")
+        if entry.id == "S-T2" and any(message.sender == "Bob" for message in self.messages):
+            raise InvalidInput("S-T2 claims no protocol in which Bob speaks.")
         for name in ("output", "direct_output"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
@@ -183,7 +185,7 @@ class Transcript(Record):
 
         That is a bound on the same task with the same parameters and the same partition, on two parties or on
         a family that contains this one; any other is refused. A bound on one message speaks of runs in which
-        Alice alone speaks.
+        Alice alone speaks, and then of all of them: what she must say does not depend on how it was computed.
         """
         if not isinstance(bound, Bound):
             raise InvalidInput(f"A transcript is compared with a Bound; got {type(bound).__name__}.")
@@ -195,7 +197,8 @@ class Transcript(Record):
             raise InvalidInput("A bound on one message from Alice says nothing of a run in which Bob speaks.")
         if bound.task != self.task:
             raise InvalidInput(f"This transcript is of {self.task}; the bound is on {bound.task}.")
-        if bound.family is not None and self.family not in families_within(bound.family):
+        of_models = bound.family is not None and bound.quantity != ONE_WAY_BITS
+        if of_models and self.family not in families_within(bound.family or ""):
             raise InvalidInput(
                 f"This transcript is of {self.family}; the bound is on {bound.family}, "
                 "which does not contain it."

@@ -30,6 +30,7 @@ __all__ = [
     "Signature",
     "SingleMember",
     "State",
+    "population_of",
     "signature_of",
 ]
 
@@ -289,6 +290,11 @@ class SingleMember(CausalModel[State]):
     def kept(self, state: State, rows: Int[Tensor, "row"]) -> State:
         """The state of these rows of the batch."""
         return _mapped(state, rows)
+
+
+def population_of(model: SequenceModel) -> Population | None:
+    """The population of one behind what `Population.member` gives; None for every other model."""
+    return model.population if isinstance(model, SingleMember | _Single) else None
 
 
 def _mapped(state: State, rows: Int[Tensor, "row"]) -> State:

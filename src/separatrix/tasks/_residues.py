@@ -28,6 +28,8 @@ __all__ = [
 LARGEST_MODULUS: Final = 1 << 30
 # What one round of counting pair sums may hold, in numbers: 32 MiB of int32, 64 MiB of int64.
 _ROOM: Final = 1 << 23
+# Rows so short that comparing all with all is quicker than sorting them.
+_SHORT: Final = 24
 
 
 def require_modulus(name: str, given: int, *, least: int) -> None:
@@ -111,6 +113,11 @@ def _occurrences(
     numbers: Int[Tensor, "batch pos"], wanted: Int[Tensor, "batch query"]
 ) -> Int[Tensor, "batch query"]:
     """How often each wanted number stands in its row."""
+    if numbers.shape[1] <= _SHORT:
+        found = torch.zeros_like(wanted, dtype=torch.uint8)
+        for place in range(numbers.shape[1]):
+            found += wanted == numbers[:, place : place + 1]
+        return found.long()
     ordered = numbers.sort(dim=1).values.contiguous()
     return torch.searchsorted(ordered, wanted, right=True) - torch.searchsorted(ordered, wanted)
 

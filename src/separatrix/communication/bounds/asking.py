@@ -9,6 +9,7 @@ from typing import Final
 
 from separatrix.communication.bounds import languages, r, s, w
 from separatrix.communication.bounds.interface import OVERHEAD, WIRE, Ask, Given, Rule
+from separatrix.communication.bounds.one_layer import WIDE_ENOUGH
 from separatrix.errors import InvalidInput
 from separatrix.evidence import Bound, TaskSpec
 from separatrix.tasks import Task
@@ -72,8 +73,9 @@ def bounds_for(
     """Every bound that binds models of this family, or of any, strongest first.
 
     A bound on a family binds those within it, so its own `family` may be a larger one than was asked for.
-    Those with a number come first; then those that also ask for the same update at every step, those without
-    a number, those under a condition, what binds protocols only, what two parties send, and what is open.
+    Those with a number come first; then those that also ask for the same update at every step, those whose
+    number holds for wide models only, those without a number, those under a condition, what binds protocols
+    only, what two parties send, and what is open.
 
     What is known of the size (bits a number, heads, width, layers) makes a bound on one layer more definite.
     `variant` chooses among the claims of a theorem, as the table of results names them; `quick` leaves out
@@ -169,7 +171,7 @@ def _reaches(key: Artefact, spec: TaskSpec, family_name: str | None) -> bool:
     return family_name in families_within(key.family)
 
 
-_NUMBER, _SAME_UPDATE, _ASYMPTOTIC, _CONDITIONAL, _PROTOCOLS, _WIRE, _OPEN = range(7)
+_NUMBER, _SAME_UPDATE, _WIDE, _ASYMPTOTIC, _CONDITIONAL, _PROTOCOLS, _WIRE, _OPEN = range(8)
 
 
 def _rank(each: Bound) -> int:
@@ -182,8 +184,13 @@ def _rank(each: Bound) -> int:
         return _PROTOCOLS
     if each.status == "conditional":
         return _CONDITIONAL
-    if each.at_least is None:
-        return _ASYMPTOTIC
+    return _ASYMPTOTIC if each.at_least is None else _firmness(each)
+
+
+def _firmness(each: Bound) -> int:
+    """Whether a proven number holds for every model of the family."""
+    if WIDE_ENOUGH in each.assumptions:
+        return _WIDE
     return _SAME_UPDATE if each.theorem == "S-L4" else _NUMBER
 
 

@@ -64,7 +64,8 @@ _UNITS: Final = {
 class Given:
     """What is known of a model's size; what is not known is None.
 
-    `width` counts numbers of `precision` bits: a recurrent model's state, or what an attention head adds up.
+    `width` counts numbers of `precision` bits: a recurrent model's state, or m of an attention layer, the
+    larger of the stream's width and a head's.
     """
 
     precision: int | None = None

@@ -18,9 +18,10 @@ at most 3mH(p + log N), the count as S prints it, only where 3m·log N ≥ 4p + 
 
     mH ≥ X/(3(p + log N)).                                                    (printed)
 
-The printed form is the stronger one unless p is small. It is stated with its condition, and left out where
-the width is known to break it, or where heads and precision leave no width between the condition and the
-number. Numbers have ⌈log N⌉ for log N, so that they are rational and still hold.
+The printed form is the larger one unless p is small. It is left out where the width is known to break its
+condition, or where heads and precision leave no width between the condition and the number; stated plainly
+where they settle it; and else stated under its condition, behind the counted form, which has none. Numbers
+have ⌈log N⌉ for log N, so that they are rational and still hold.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ from separatrix.communication.bounds.interface import (
 from separatrix.evidence import Bound, Via
 from separatrix.theorems import theorem
 
-__all__ = ["Needed", "counted_bits", "layer_bounds"]
+__all__ = ["WIDE_ENOUGH", "Needed", "counted_bits", "layer_bounds"]
 
-_PRINTED: Final = (
+WIDE_ENOUGH: Final = (
     "3m·log N ≥ 4p + 2·log N: below that the protocol sends more than the 3m(p + log N)H bits that S prints"
 )
+"""The condition of the printed form, among a bound's assumptions where the size does not settle it."""
 _LARGE: Final = "numbers have p ≥ ⌈log N⌉ bits; where the precision is given, this is not assumed"
 _GROWTH: Final = {
     PRECISION_AND_LENGTH: "Ω({})",
@@ -100,14 +102,15 @@ def layer_bounds(
     if not known or 3 * (width or 0) * log >= 4 * (precision or 0) + 2 * log:
         formula = printed or f"mH ≥ {_over(needed.formula, '(3(p + log N))')}"
         if precision is None:
-            yield says(PRECISION_AND_LENGTH, Fraction(needed.bits, 3), formula, _PRINTED)
+            yield says(PRECISION_AND_LENGTH, Fraction(needed.bits, 3), formula, WIDE_ENOUGH)
         elif heads is None:
-            yield says(WIDTH_HEADS, Fraction(needed.bits, 3 * (precision + log)), formula, _PRINTED)
+            under = () if known else (WIDE_ENOUGH,)
+            yield says(WIDTH_HEADS, Fraction(needed.bits, 3 * (precision + log)), formula, *under)
         else:
             least, enough = Fraction(needed.bits, 3 * heads * (precision + log)), 4 * precision + 2 * log
             # A narrower model can be made as wide as the condition asks, if that is still too narrow.
             if -(-enough // (3 * log)) < least:
-                yield says(WIDTH, least, formula, _PRINTED)
+                yield says(WIDTH, least, formula)
     if precision is None:
         yield says(WIDTH_BITS, Fraction(needed.bits, 9), f"mpH ≥ {_over(needed.formula, '9')}", _LARGE)
     elif heads is None:

@@ -103,13 +103,10 @@ def averaging_in_a_stream(ask: Ask) -> Iterator[Bound]:
 def triples_in_one_layer(ask: Ask) -> Iterator[Bound]:
     """DISJ on k = ⌊(N − 1)/2⌋ bits with S-T4: element i is a number of Alice's and its complement of Bob's.
 
-    With three different positions, or in the variant last, the last number is 0, Alice writes i + 1 and Bob
-    M − (i + 1), and whoever lacks i writes 1. Only an element and its complement then add up to 0, if
-    M ≥ 2k + 3. Where repeats are allowed 0 + 0 + 0 always matches. So let the last number be 1, Alice's
-    i + 1, Bob's M − (j + 2), and 1 for what is lacking. Their sum with 1 is M + i − j, which is 0 for i = j
-    only; and the other sums, 3, i + 3, M − j, i + i′ + 3 and 2M − (j + j′ + 3), never are 0 if M ≥ 2k + 4. A
-    smaller modulus leaves room for fewer elements. Of the local and the bigram form the theorem does not
-    speak. A dummy element makes N + 1 positions.
+    The reduction is in `reductions.match3`: with three different positions, or in the variant last, it needs
+    M ≥ 2k + 3, and where a position may be used twice, by another encoding, M ≥ 2k + 4. A smaller modulus
+    leaves room for fewer elements. Of the local and the bigram form the theorem does not speak. A dummy
+    element makes N + 1 positions.
     """
     variant = text(ask.spec, "variant")
     if variant not in ("full", "last"):

@@ -16,13 +16,15 @@ from separatrix.communication.protocols.one_way import OneWay, is_prefix
 from separatrix.communication.protocols.rows import RowByRow
 from separatrix.communication.task_problems import partition_of
 from separatrix.errors import InvalidInput
-from separatrix.evidence.fitting import claims_that_cover
+from separatrix.evidence.fitting import check_run
 from separatrix.models.explicit.base import ExplicitModel
 from separatrix.models.explicit.graph_transformer import GraphTransformer
 from separatrix.models.explicit.graph_unit import GraphUnit
+from separatrix.models.explicit.linear_rnn import LayeredRNN
 from separatrix.models.explicit.transformer import Transformer
 from separatrix.models.interface import SequenceModel
-from separatrix.models.population import Population
+from separatrix.models.population import Population, SingleMember
+from separatrix.models.quantised import Quantised
 from separatrix.options import require
 from separatrix.precision import NumberSystem
 from separatrix.registry import unknown_name
@@ -39,6 +41,12 @@ Model: TypeAlias = Witness | SequenceModel | Population
 _KINDS: Final[Mapping[str, type[Protocol]]] = MappingProxyType(
     {kind.theorem: kind for kind in (OneWay, AnyPartition, RowByRow)}
 )
+_TRAINED: Final[Mapping[str, str]] = MappingProxyType(
+    {"transformer": "transformer", "llama": "transformer", "hybrid": "hybrid", "linear-rnn": "linear-rnn"}
+)
+"""Families of the architectures that are trained; the others are recurrent and no more is said of them."""
+_DEEPEST: Final = 3
+"""Layers of the deepest Transformers that have a family of their own."""
 
 
 def artefacts() -> Iterator[Artefact]:
@@ -104,7 +112,7 @@ def arrange(
         task=task,
         model=plain,
         population=population,
-        family=_family(made, task, family or _own_family(model, population)),
+        family=_family(made, task, family or _own_family(model)),
         partition_name=name,
         protocol=made,
         query=query,
@@ -222,17 +230,28 @@ def _made(
     return makers[kind]()
 
 
-def _own_family(model: Model, population: Population | None) -> str | None:
-    if isinstance(model, Witness):
-        return model.family
-    return None if population is None else population.name
+def _own_family(model: Model) -> str | None:
+    """The family that a model is of; None where all that is known is that it carries a state."""
+    match model:
+        case Witness():
+            return model.family
+        case Quantised():
+            return _own_family(model.model)
+        case Population() | SingleMember():
+            return _TRAINED.get(model.name if isinstance(model, Population) else model.population.name)
+        case Transformer():
+            return f"transformer-{len(model.layers)}" if len(model.layers) <= _DEEPEST else "transformer"
+        case LayeredRNN():
+            return "hybrid" if model.attention else "linear-rnn"
+        case _:
+            return None
 
 
 def _family(made: Protocol, task: Task, wanted: str | None) -> str:
-    """The model's family where the theorem speaks of it, else the one that the theorem does speak of."""
+    """The model's family where the protocol runs it, else the one that the theorem speaks of."""
     if wanted is not None:
         try:
-            claims_that_cover(theorem(made.theorem), "protocol", task=task.name, family=wanted)
+            check_run(theorem(made.theorem), task=task.name, family=wanted)
         except InvalidInput:
             return made.family
         return wanted

@@ -1,15 +1,22 @@
-"""One party as a process: `python -m separatrix.communication.protocols.party`, told what to do on its input.
+"""One party as a process: `python -m separatrix.communication.protocols.party PLACE`, told what to do on its
+input.
 
 The job is one line of JSON: who it is, where the shared files and its own part lie, the secret, and for Bob
 the port. It answers in lines of JSON: Alice first says at which port she listens; then either says what was
 sent and received and what it knows. What goes wrong is one sentence on standard error and exit code 2.
+
+Its input stays open while somebody waits for it. When that closes, whoever started it is gone: it ends at
+once, and removes PLACE, the folder of the run, which nobody else will.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Final, get_args
@@ -17,7 +24,7 @@ from typing import Final, get_args
 import torch
 
 from separatrix.communication.protocols.interface import Known, Part
-from separatrix.communication.protocols.settings import read_setting, read_tensor
+from separatrix.communication.protocols.settings import FOLDERS, read_setting, read_tensor
 from separatrix.communication.protocols.sockets import Line, RowChannel, called, listening, met
 from separatrix.errors import SeparatrixError
 from separatrix.evidence import Party
@@ -28,14 +35,35 @@ __all__ = ["main"]
 _LONGEST_JOB: Final = 1 << 16
 
 
-def main() -> int:
-    """Do the job that standard input names."""
+def main(place: str | None = None) -> int:
+    """Do the job that standard input names; with a place, only while standard input is open."""
     try:
-        _talk(Reader(parse_json(sys.stdin.buffer.readline(_LONGEST_JOB), what="the job"), what="the job"))
+        line = sys.stdin.buffer.readline(_LONGEST_JOB)
+        if place is not None:
+            if not line:
+                _clear(Path(place))
+            threading.Thread(target=_end_when_alone, args=(Path(place),), daemon=True).start()
+        _talk(Reader(parse_json(line, what="the job"), what="the job"))
     except (SeparatrixError, OSError) as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2
     return 0
+
+
+def _end_when_alone(place: Path) -> None:
+    """Wait for the end of the input: the system closes the other side when its process dies, however it does.
+
+    The stream itself is not read, for a thread that holds its lock would be in the way of a normal exit.
+    """
+    while os.read(sys.stdin.fileno(), 1 << 10):
+        pass
+    _clear(place)
+    os._exit(2)
+
+
+def _clear(place: Path) -> None:
+    if place.name.startswith(FOLDERS):  # nothing but the folder of a run
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _talk(job: Reader) -> None:
@@ -82,4 +110,4 @@ def _say(answer: JsonObject) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

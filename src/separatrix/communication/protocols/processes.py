@@ -2,7 +2,8 @@
 
 Alice's process is told where her part of the input lies and Bob's where his; each reads the model for itself.
 This process starts them, compares what one says it sent with what the other says it received, and whatever
-happens ends both and removes the files.
+happens ends both and removes the files. Where it is killed and can do neither, the parties see its end of
+their input close, and do both themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor
 
 from separatrix.communication.protocols.arranging import Arrangement
 from separatrix.communication.protocols.interface import Answer, Known, Part
-from separatrix.communication.protocols.settings import write_setting, write_tensor
+from separatrix.communication.protocols.settings import FOLDERS, write_setting, write_tensor
 from separatrix.errors import SeparatrixError
 from separatrix.evidence import Message, Party
 from separatrix.options import require
@@ -48,16 +49,16 @@ def run_in_processes(
     require(timeout > 0, f"Two processes need some seconds; got a timeout of {timeout:g}.")
     deadline = time.monotonic() + timeout
     secret = secrets.token_hex(32)
-    with tempfile.TemporaryDirectory(prefix="separatrix-") as place, ExitStack() as ending:
-        shared = Path(place) / "shared"
-        shared.mkdir()
-        write_setting(shared, arrangement)
+    with tempfile.TemporaryDirectory(prefix=FOLDERS) as place, ExitStack() as ending:
         running: dict[Party, _Process] = {}
         for party in _PARTIES:  # both at once, since most of the time goes into starting
             (Path(place) / party).mkdir()
             errors = ending.enter_context((Path(place) / party / "errors").open("w+b"))
-            running[party] = _Process(party, errors)
+            running[party] = _Process(party, Path(place), errors)
             ending.callback(running[party].end)
+        shared = Path(place) / "shared"
+        shared.mkdir()
+        write_setting(shared, arrangement)  # once somebody is there to remove it, whatever happens here
         port = None
         for party in _PARTIES:
             own = Path(place) / party / "part.safetensors"
@@ -87,10 +88,11 @@ def run_in_processes(
 class _Process:
     """A party's process, and the lines that it writes."""
 
-    def __init__(self, party: Party, errors: BufferedRandom) -> None:
+    def __init__(self, party: Party, place: Path, errors: BufferedRandom) -> None:
         self._party, self._errors = party, errors
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE],  # -P: nothing is imported from the folder one stands in
+            # -P: nothing is imported from the folder one stands in
+            [sys.executable, "-P", "-m", _MODULE, str(place)],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(_paths())},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -101,10 +103,11 @@ class _Process:
         self._reader.start()
 
     def tell(self, job: JsonObject) -> None:
-        """What it is to do."""
+        """What it is to do; its input stays open, for when that closes it is alone and ends."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as told:  # one that is gone says why itself
-            told.write(json.dumps(job).encode() + b"\n")
+        with suppress(BrokenPipeError):  # one that is gone says why itself
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -31,8 +31,10 @@ from separatrix.tasks.interface import Partition
 from separatrix.tasks.specs import spec_of, task_of
 from separatrix.tensor_files import bytes_of, laid_out, read_tensors
 
-__all__ = ["read_setting", "read_tensor", "write_setting", "write_tensor"]
+__all__ = ["FOLDERS", "read_setting", "read_tensor", "write_setting", "write_tensor"]
 
+FOLDERS: Final = "separatrix-"
+"""How the names of the folders begin in which two processes find their files."""
 _SETTING: Final = "setting.json"
 _WEIGHTS: Final = "weights.safetensors"
 _ONE: Final = "values"

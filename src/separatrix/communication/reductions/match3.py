@@ -6,8 +6,10 @@ as i + 1, with 2 ≤ i + 1 ≤ m + 1, as their negatives, or 1, and 2m + 2 < M. 
 most 2m + 2 < M; two negatives to at least −2(m + 1) > −M; 1 and −(i + 1) to −i ≠ 0. So it is some i + 1 and
 its negative: a common element.
 
-With repeats the last number would match itself, 0 + 0 + 0. So the three positions must be `distinct`, or the
-variant must be `last`, which never uses the last number twice.
+With repeats the last number would match itself, 0 + 0 + 0, unless the variant is `last`, which never uses it
+twice. So with repeats the last number is 1, and i stands as M − (i + 2) in Bob's half. Then 1 is completed to
+0 by i + 1 and M − (j + 2) only if i = j, for the sum is M + i − j. The others are 3, i + 3 and i + i′ + 3,
+which lie between 0 and M if 2m + 4 ≤ M; M − j; and 2M − (j + j′ + 3), which lies between M and 2M.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ __all__ = ["DisjToMatch3"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class DisjToMatch3(Reduction[Match3]):
-    """⌊(n − 1)/2⌋ bits, if the modulus is at least n + 2."""
+    """⌊(n − 1)/2⌋ bits, if the modulus is at least n + 2, or n + 3 where a position may be used twice."""
 
     problem_name: ClassVar[str] = Disjointness.name
     task_name: ClassVar[str] = Match3.name
-    size: ClassVar[str] = "min(⌊(n − 1)/2⌋, ⌊(M − 3)/2⌋) bits"
+    size: ClassVar[str] = "min(⌊(n − 1)/2⌋, ⌊(M − 3)/2⌋) bits; with repeats ⌊(M − 4)/2⌋"
     reads: ClassVar[str] = "the label at the last position, and no other"
 
     def validate(self) -> None:
-        """Positions that cannot be used twice, any two of them, and a modulus with room."""
+        """Any two positions may match, and the modulus has room for an element."""
         task = self.task
         require(
             task.variant in ("full", "last"),
@@ -46,12 +48,8 @@ class DisjToMatch3(Reduction[Match3]):
             f"variant={task.variant!r}.",
         )
         require(
-            task.distinct or task.variant == "last",
-            "DISJ in match3 needs distinct positions: with repeats the last number matches itself. "
-            "Try distinct=True.",
-        )
-        require(
-            self._size >= 1, f"DISJ in match3 needs a modulus of at least 5; got modulus={task.residues}."
+            self._size >= 1,
+            f"DISJ in match3 needs a modulus of at least {5 + self._last} here; got modulus={task.residues}.",
         )
 
     @property
@@ -66,7 +64,12 @@ class DisjToMatch3(Reduction[Match3]):
 
     @property
     def _size(self) -> int:
-        return min((self.task.n - 1) // 2, (self.task.residues - 3) // 2)
+        return min((self.task.n - 1) // 2, (self.task.residues - 3 - self._last) // 2)
+
+    @property
+    def _last(self) -> int:
+        """The last number: 0, or where it could then match itself 1."""
+        return int(self.task.variant == "full" and not self.task.distinct)
 
     def alice(self, x: Int[Tensor, "batch alice_place"]) -> Int[Tensor, "batch alice_pos"]:
         """i + 1 for an element, else 1."""
@@ -75,11 +78,11 @@ class DisjToMatch3(Reduction[Match3]):
         return torch.nn.functional.pad(numbers, (0, half - self._size), value=1)
 
     def bob(self, y: Int[Tensor, "batch bob_place"]) -> Int[Tensor, "batch 1 bob_pos"]:
-        """M − (i + 1) for an element, else 1; at the end 0."""
-        numbers = torch.where(y == 1, self.task.residues - places(self._size, y) - 2, 1)
+        """What completes i + 1 and the last number to M for an element, else 1; then the last number."""
+        numbers = torch.where(y == 1, self.task.residues - places(self._size, y) - 2 - self._last, 1)
         rest = self.task.n - (self.task.n - 1) // 2 - 1
         numbers = torch.nn.functional.pad(numbers, (0, rest - self._size), value=1)
-        return one_question(torch.nn.functional.pad(numbers, (0, 1)))
+        return one_question(torch.nn.functional.pad(numbers, (0, 1), value=self._last))
 
     def read(
         self, targets: Int[Tensor, "batch ask pos"], y: Int[Tensor, "batch bob_place"]
