@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidInput, TooLarge
+from separatrix.evidence import TaskSpec
 from separatrix.tasks import Task, task
 from separatrix.tasks.associative_recall import AssociativeRecall
+from separatrix.tasks.specs import defaults_of, spec_of, task_of
 from separatrix.testing import TaskConformance
 
 
@@ -40,6 +42,33 @@ class TestPairs(TaskConformance):
     def balance(self, task: Task) -> dict[int, float]:
         assert isinstance(task, AssociativeRecall)
         values = task.values or 64
+        return dict.fromkeys(range(values), 1 / values)
+
+
+class TestFixedOrder(TaskConformance):
+    typical = (
+        AssociativeRecall(n=32, order="fixed"),
+        AssociativeRecall(n=5, keys=5, values=3, order="fixed"),
+        AssociativeRecall(n=12, keys=1000, values=2, lengths="full", order="fixed"),
+        AssociativeRecall(n=1, keys=3, values=2, order="fixed"),
+    )
+    small = (
+        AssociativeRecall(n=4, keys=5, values=3, order="fixed"),
+        AssociativeRecall(n=3, keys=3, values=2, order="fixed"),
+        AssociativeRecall(n=3, keys=3, values=1, order="fixed"),
+        AssociativeRecall(n=1, keys=1, values=2, order="fixed"),
+    )
+
+    def definition(self, task: Task, row: list[Any]) -> dict[int, int]:
+        """The query's number says which of the labels is meant."""
+        *pairs, query = task.render(torch.tensor(row)).split()
+        place = int(query.removeprefix("k"))
+        assert pairs[::2] == [f"k{number}" for number in range(len(pairs) // 2)]
+        return {len(pairs): int(pairs[1::2][place].removeprefix("v"))}
+
+    def balance(self, task: Task) -> dict[int, float]:
+        assert isinstance(task, AssociativeRecall)
+        values = task.target_space.size
         return dict.fromkeys(range(values), 1 / values)
 
 
@@ -88,6 +117,33 @@ def test_pairs_of_one_length_are_all_equally_likely() -> None:
     assert all(abs(count - 250) < 5 * 250**0.5 for count in seen.values())
 
 
+def test_labels_and_queries_at_fixed_keys_are_all_equally_likely() -> None:
+    recall = AssociativeRecall(n=2, keys=3, values=2, order="fixed")
+    seen = Counter(map(recall.render, recall.sample(12_000, seed=2).inputs))
+    assert set(seen) == {
+        f"k0 v{first} k1 v{second} k{asked}" for first, second, asked in product(range(2), repeat=3)
+    }
+    assert all(abs(count - 1500) < 5 * 1500**0.5 for count in seen.values())
+
+
+def test_the_order_leaves_everything_else_as_it_was() -> None:
+    """Lengths, labels and queries of a seed are the same; so is the description of the task before."""
+    fixed, free = (AssociativeRecall(n=14, keys=20, values=5, order=order) for order in ("fixed", "any"))
+    assert fixed.vocabulary.describe() == free.vocabulary.describe()
+    drawn, before = fixed.sample(200, seed=5), free.sample(200, seed=5)
+    assert torch.equal(drawn.lengths, before.lengths)
+    assert torch.equal(drawn.targets, before.targets)
+    assert torch.equal(drawn.inputs[:, 1:-1:2], before.inputs[:, 1:-1:2])
+    assert spec_of(free) == TaskSpec(
+        name="associative-recall",
+        params={"n": 14, "form": "pairs", "keys": 20, "values": 5, "alphabet": 0, "lengths": "varied"},
+    )
+    assert {**defaults_of(AssociativeRecall), "n": 14} == spec_of(AssociativeRecall(n=14)).params
+    assert spec_of(fixed).params["order"] == "fixed"
+    assert task_of(spec_of(fixed)) == fixed
+    assert task_of(spec_of(free)) == free
+
+
 def test_a_sequence_is_uniform_and_its_query_stands_at_a_uniform_place() -> None:
     recall = AssociativeRecall(n=3, form="sequence", alphabet=2)
     law = Counter((*tokens, tokens[place]) for tokens in product(range(2), repeat=3) for place in range(2))
@@ -110,9 +166,9 @@ def test_bob_holds_the_query_alone() -> None:
         assert split.bob == (length - 1,)
 
 
-@pytest.mark.parametrize("form", ["pairs", "sequence"])
-def test_large_domains_are_counted_but_not_numbered(form: str) -> None:
-    recall = task("associative-recall", n=1 << 12, form=form)
+@pytest.mark.parametrize("parameters", [{"form": "pairs"}, {"form": "sequence"}, {"order": "fixed"}])
+def test_large_domains_are_counted_but_not_numbered(parameters: dict[str, Any]) -> None:
+    recall = task("associative-recall", n=1 << 12, **parameters)
     assert recall.domain_size().bit_length() > 1 << 12
     with pytest.raises(TooLarge, match="associative-recall with n=4096 has too many inputs to number"):
         recall.decode(torch.tensor([0]))
@@ -153,6 +209,11 @@ def test_large_domains_are_counted_but_not_numbered(form: str) -> None:
                 "Leave it out."
             ),
         ),
+        (
+            {"n": 4, "form": "sequence", "order": "fixed"},
+            "associative-recall knows order=fixed only in pairs form; got form=sequence. Leave it out.",
+        ),
+        ({"n": 4, "order": "up"}, "associative-recall knows order as any or fixed; got 'up'."),
         ({"n": 4, "form": "list"}, "associative-recall knows form as pairs or sequence; got 'list'."),
     ],
 )
@@ -189,6 +250,21 @@ def test_bad_pairs(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("k1 v0 k0", "Keys stand in their order here, k0 k1 k2 …, so key 1 must be k0; got k1."),
+        ("k0 v0 k2 v1 k0", "Keys stand in their order here, k0 k1 k2 …, so key 2 must be k1; got k2."),
+        ("k0 v0 k0 v1 k0", "Keys must differ; k0 is there twice."),
+        ("k0 v0 k1 v1 k2", "The query must be one of the keys before it; got k2."),
+    ],
+)
+def test_bad_pairs_in_fixed_order(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        AssociativeRecall(n=3, keys=3, values=2, order="fixed").parse(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("s1 s1", "An input has 3 to 4 words, a sequence and then a query; got 2."),
         ("s0 s1 s1", "The query must occur in the sequence with a token after it; s1 does not."),
         ("s0 s1 s2", "The query must occur in the sequence with a token after it; s2 does not."),
@@ -213,6 +289,7 @@ PAIRED = st.lists(st.tuples(st.sampled_from(["k0", "k1", "k2"]), st.sampled_from
 def test_any_text_is_an_input_or_refused(text: str) -> None:
     for recall in (
         AssociativeRecall(n=3, keys=3, values=2),
+        AssociativeRecall(n=3, keys=3, values=2, order="fixed"),
         AssociativeRecall(n=4, form="sequence", alphabet=3),
     ):
         try:
@@ -226,15 +303,18 @@ def test_any_text_is_an_input_or_refused(text: str) -> None:
 @given(
     n=st.one_of(st.integers(-1, 40), st.integers((1 << 16) + 1), st.integers(max_value=0)),
     form=st.sampled_from(["pairs", "sequence"]),
+    order=st.sampled_from(["any", "fixed"]),
     sizes=st.dictionaries(
         st.sampled_from(["keys", "values", "alphabet"]),
         st.one_of(st.integers(), st.integers(-1, 60)),
         max_size=2,
     ),
 )
-def test_any_parameters_make_a_task_or_are_refused(n: int, form: str, sizes: dict[str, int]) -> None:
+def test_any_parameters_make_a_task_or_are_refused(
+    n: int, form: str, order: str, sizes: dict[str, int]
+) -> None:
     try:
-        recall = task("associative-recall", n=n, form=form, **sizes)
+        recall = task("associative-recall", n=n, form=form, order=order, **sizes)
     except InvalidInput:
         return
     batch = recall.sample(2, seed=0)

@@ -6,10 +6,9 @@ constant, the lines below it have the one that is proven here.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from separatrix.atlas.bits_plot import LONGEST, SHORTEST, BitsPlot
@@ -19,6 +18,7 @@ from separatrix.atlas.svg import Canvas
 from separatrix.communication.bounds import RULES, Given, Rule, bounds_for, bounds_held
 from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, TaskSpec
 from separatrix.tasks import TASKS
+from separatrix.tasks.specs import defaults_of
 from separatrix.theorems import THEOREMS, Artefact, Owed, theorem
 
 __all__ = ["BOUND_N", "BOUND_PRECISION", "BoundCard", "BoundLine", "Needs", "collect_bounds", "draw_needs"]
@@ -149,11 +149,7 @@ def _paragraphs(rule: Rule) -> tuple[str, ...]:
 
 def _spec(name: str, n: int) -> TaskSpec:
     """The task with its defaults at a length, also where no such task can be made."""
-    kind = TASKS.get(name)
-    defaults = {
-        field.name: field.default for field in dataclasses.fields(kind) if field.default is not MISSING
-    }
-    return TaskSpec(name=name, params={**defaults, **_SHOWN.get(name, {}), "n": n})
+    return TaskSpec(name=name, params={**defaults_of(TASKS.get(name)), **_SHOWN.get(name, {}), "n": n})
 
 
 def draw_needs(proven: Sequence[Certified] = ()) -> tuple[str, str]:

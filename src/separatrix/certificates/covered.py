@@ -35,6 +35,8 @@ def _equality(task: Any) -> str:
 def _recall(task: Any) -> str:
     if task.form == "sequence":
         return f"every sequence of at most {task.n} tokens with every query that occurs in it"
+    if task.order == "fixed":
+        return f"Σ_(k=1…{task.n}) k·(labels)^k"
     return f"Σ_(k=1…{task.n}) k·(choices of k different keys in order)·(labels)^k"
 
 

@@ -6,6 +6,13 @@
 >>> recall.render_target(recall.solve(row.unsqueeze(0)).answer[0])
 'v3'
 
+With `order="fixed"` the keys are always k0, k1, k2 …, in this order:
+
+>>> recall = task("associative-recall", n=3, keys=8, values=4, order="fixed")
+>>> row = recall.parse("k0 v1 k1 v3 k2 v1 k1")
+>>> recall.render_target(recall.solve(row.unsqueeze(0)).answer[0])
+'v3'
+
 W's form is one sequence of tokens, and the first occurrence of the query counts:
 
 >>> recall = task("associative-recall", n=5, form="sequence")
@@ -41,7 +48,9 @@ class AssociativeRecall(TokenTask):
 
     In S's form, `pairs`, the input is x₁ y₁ … x_k y_k x_q with different keys x, labels y, and a query that
     is one of the keys. Samples: k is uniform from min(10, n) to n, the keys are different and in uniform
-    order, the labels are uniform and independent, and q is uniform in 1 … k.
+    order, the labels are uniform and independent, and q is uniform in 1 … k. With `order="fixed"` the keys
+    are the first k, in the order of their numbers, and everything else is as before: only the labels and
+    the query are left to chance.
 
     In W's form, `sequence`, the input is k tokens of one alphabet and a query that occurs among the first
     k − 1 of them. Samples: k is uniform from min(10, n) to n, the tokens are uniform and independent, and
@@ -63,6 +72,9 @@ class AssociativeRecall(TokenTask):
     values: int = option(0, help="number of labels in the form of pairs; 0 chooses 64")
     alphabet: int = option(0, help="number of tokens in the form of a sequence; 0 chooses n")
     lengths: Literal["varied", "full"] = option("varied", help="sample k from min(10, n) to n, or k = n only")
+    order: Literal["any", "fixed"] = option(
+        "any", help="in the form of pairs, keys in any order, or always k0 k1 k2 …", newer=True
+    )
 
     def validate(self) -> None:
         """Sizes within reach, and fitting each other."""
@@ -85,6 +97,11 @@ class AssociativeRecall(TokenTask):
                 f"associative-recall needs {option_name} from {fewest} to 2^20, or 0 to choose; got "
                 f"{option_name}={value}. Try {max(64, fewest)}.",
             )
+        require(
+            self.order == "any" or self.form == "pairs",
+            f"associative-recall knows order={self.order} only in pairs form; got form={self.form}. "
+            "Leave it out.",
+        )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -135,7 +152,10 @@ class AssociativeRecall(TokenTask):
         )
         if self.form == "pairs":
             asked = uniform_between(draws, "query", 0, count - 1).unsqueeze(1)
-            keys = draws.distinct("keys", self.n, self._keys)
+            if self.order == "fixed":
+                keys = torch.arange(self.n, device=draws.device).expand(draws.batch, -1)
+            else:
+                keys = draws.distinct("keys", self.n, self._keys)
             values = draws.integers("values", (self.n,), self._values)
             inputs = self._write_pairs(keys, values, count, asked)
             answer, end = values.gather(1, asked).squeeze(1), 2 * count
@@ -181,15 +201,24 @@ class AssociativeRecall(TokenTask):
         for key in words[:-1:2]:
             require(key not in seen, f"Keys must differ; {key} is there twice.")
             seen.add(key)
+            expected = f"k{len(seen) - 1}"
+            require(
+                self.order == "any" or key == expected,
+                f"Keys stand in their order here, k0 k1 k2 …, so key {len(seen)} must be {expected}; "
+                f"got {key}.",
+            )
         require(words[-1] in seen, f"The query must be one of the keys before it; got {words[-1]}.")
 
     def domain_size(self) -> int:
         """In pairs k·K(K−1)…(K−k+1)·V^k for each k; in a sequence A²(A^(k−1) − (A−1)^(k−1)).
 
-        The latter are all queries, all last tokens and all beginnings, less those without the query.
+        The latter are all queries, all last tokens and all beginnings, less those without the query. With
+        the keys in a fixed order there are k·V^k pairs for each k.
         """
         if self.form == "pairs":
-            return _sum_of_products(self._keys, self._values, 1, self.n)[1]
+            # How many keys there are to choose from for the first pair, and how many fewer for each next one.
+            keys, fewer = (self._keys, 1) if self.order == "any" else (1, 0)
+            return _sum_of_products(keys, fewer, self._values, 1, self.n)[1]
         size = self._alphabet
         return size**2 * (_sum_of_powers(size, self.n) - _sum_of_powers(size - 1, self.n))
 
@@ -200,7 +229,9 @@ class AssociativeRecall(TokenTask):
                 f"associative-recall with n={self.n} has too many inputs to number; choose a smaller n or "
                 "alphabet."
             )
-        return self._decode_pairs(numbers) if self.form == "pairs" else self._decode_sequence(numbers)
+        if self.form == "sequence":
+            return self._decode_sequence(numbers)
+        return self._decode_pairs(numbers) if self.order == "any" else self._decode_labels(numbers)
 
     def partitions(self) -> Mapping[str, Partition]:
         """Alice holds all but the query (S-P9)."""
@@ -222,6 +253,14 @@ class AssociativeRecall(TokenTask):
         keys = arrangement(rest // radix * unused, self.n, self._keys)
         values = digits(rest % radix, [self._values] * self.n).flip(1)
         return self._write_pairs(keys, values, part + 1, asked.unsqueeze(1))
+
+    def _decode_labels(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
+        """With the keys in their fixed order."""
+        part, rest = split_union(numbers, [k * self._values**k for k in range(1, self.n + 1)])
+        count = part + 1
+        values = digits(rest // count, [self._values] * self.n).flip(1)
+        keys = torch.arange(self.n, device=numbers.device).expand_as(values)
+        return self._write_pairs(keys, values, count, (rest % count).unsqueeze(1))
 
     def _decode_sequence(self, numbers: Int[Tensor, "batch"]) -> Int[Tensor, "batch pos"]:
         """By length and place of the query's first occurrence: before it the query is missing."""
@@ -262,17 +301,17 @@ class AssociativeRecall(TokenTask):
         return rows.scatter_(1, end.unsqueeze(1), query)
 
 
-def _sum_of_products(keys: int, values: int, low: int, high: int) -> tuple[int, int]:
-    """Π_k (keys − k + 1)·values for k from low to high, and Σ_k k times that product's first part up to k.
+def _sum_of_products(keys: int, fewer: int, values: int, low: int, high: int) -> tuple[int, int]:
+    """Π_k (keys − fewer·(k − 1))·values for k from low to high, and Σ_k k times its first part up to k.
 
     Halving the range keeps the long multiplications few.
     """
     if low == high:
-        factor = (keys - low + 1) * values
+        factor = (keys - fewer * (low - 1)) * values
         return factor, low * factor
     middle = (low + high) // 2
-    product, total = _sum_of_products(keys, values, low, middle)
-    later_product, later_total = _sum_of_products(keys, values, middle + 1, high)
+    product, total = _sum_of_products(keys, fewer, values, low, middle)
+    later_product, later_total = _sum_of_products(keys, fewer, values, middle + 1, high)
     return product * later_product, total + product * later_total
 
 

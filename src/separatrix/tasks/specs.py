@@ -17,7 +17,7 @@ from separatrix.tasks.interface import make
 from separatrix.tasks.machine_runs import MachineRuns
 from separatrix.tasks.machines import Machine, parse_machine
 
-__all__ = ["spec_of", "task_of"]
+__all__ = ["defaults_of", "spec_of", "task_of"]
 
 _PLAIN: Final = (bool, int, float, str, type(None))
 _UNLISTED: Final[Mapping[str, type[Task]]] = {MachineRuns.name: MachineRuns}
@@ -25,12 +25,28 @@ _UNLISTED: Final[Mapping[str, type[Task]]] = {MachineRuns.name: MachineRuns}
 
 
 def spec_of(task: Task) -> TaskSpec:
-    """Every parameter, features written out; a parameter that a file cannot hold is refused."""
-    fields = [field for field in dataclasses.fields(task) if field.init]
+    """Every parameter, features written out; a parameter that a file cannot hold is refused.
+
+    Parameters that are newer than files of their task are left out while they have their defaults.
+    """
+    fields = [
+        field
+        for field in dataclasses.fields(task)
+        if field.init and not (_newer(field) and getattr(task, field.name) == field.default)
+    ]
     return TaskSpec(
         name=task.name,
         params={field.name: _plain(task, field.name, getattr(task, field.name)) for field in fields},
     )
+
+
+def defaults_of(kind: type[Task]) -> dict[str, Any]:
+    """What a spec has where nothing else is asked for."""
+    return {
+        field.name: field.default
+        for field in dataclasses.fields(kind)
+        if field.init and field.default is not dataclasses.MISSING and not _newer(field)
+    }
 
 
 def task_of(spec: TaskSpec) -> Task:
@@ -50,6 +66,10 @@ def task_of(spec: TaskSpec) -> Task:
         return make(kind, values)
     except InvalidInput as error:
         raise InvalidFile(f"The task breaks a rule: {error}") from error
+
+
+def _newer(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get("newer", False))
 
 
 def _plain(task: Task, name: str, value: object) -> JsonValue:
