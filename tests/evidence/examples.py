@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from separatrix.evidence import (
     EXCHANGED_BITS,
+    Attempt,
     Bound,
+    Breaking,
     Certificate,
     Claim,
     Counterexample,
@@ -146,6 +148,25 @@ def make_transcript(**changes: Any) -> Transcript:
     return Transcript(**(fields | changes))
 
 
+def make_breaking(**changes: Any) -> Breaking:
+    found = make_counterexample()
+    fields: dict[str, Any] = {
+        "task": found.task,
+        "weights_sha256": found.weights_sha256,
+        "arithmetic": found.arithmetic,
+        "attempts": (
+            Attempt(attack="evolution", tried=400, failures=3, least_margin=-0.25, seconds=1.5, note="noted"),
+            Attempt(attack="nothing", tried=0, failures=0, least_margin=None, seconds=0),
+        ),
+        "samples": Attempt(attack="random samples", tried=1000, failures=0, least_margin=0.5, seconds=2),
+        "counterexamples": (found,),
+        "seed": 7,
+        "seconds": 3.5,
+        "checker": "separatrix 0",
+    }
+    return Breaking(**(fields | changes))
+
+
 def through_text(record: Record) -> Record:
     return type(record).from_json(parse_json(json.dumps(record.to_json())))
 
@@ -163,6 +184,9 @@ EVERYTHING: list[Record] = [
     make_certificate(),
     make_certificate(verdict="refuted", counterexample=make_counterexample()),
     make_certificate(verdict="unknown", claims=(), theorem=None, seconds=None, assumptions=()),
+    make_breaking(),
+    make_breaking(attempts=(), counterexamples=()),
+    make_breaking().samples,
     Via(problem="EQ"),
     make_bound(),
     make_bound(at_least=Fraction(12345, 678), via=None),

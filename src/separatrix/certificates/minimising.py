@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from separatrix.certificates.certify import certify
+from separatrix.certificates.certifying import certify
 from separatrix.certificates.searching import (
     FEWEST_BITS,
     LADDERS,

@@ -7,7 +7,9 @@ Numbers that matter carry their unit and their source, and exact numbers stay ex
 from __future__ import annotations
 
 from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound, Via
+from separatrix.evidence.breaking import Attempt, Breaking
 from separatrix.evidence.certificates import Certificate, Claim, Counterexample, Relation, Verdict
+from separatrix.evidence.coverage import Case, Coverage
 from separatrix.evidence.exact import Interval
 from separatrix.evidence.specs import InputsCovered, TaskSpec
 from separatrix.evidence.transcripts import Comparison, Message, Party, Transcript
@@ -15,11 +17,15 @@ from separatrix.evidence.transcripts import Comparison, Message, Party, Transcri
 __all__ = [
     "EXCHANGED_BITS",
     "ONE_WAY_BITS",
+    "Attempt",
     "Bound",
+    "Breaking",
+    "Case",
     "Certificate",
     "Claim",
     "Comparison",
     "Counterexample",
+    "Coverage",
     "InputsCovered",
     "Interval",
     "Message",

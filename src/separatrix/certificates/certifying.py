@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeAlias, final, overload
 
 import torch
 from jaxtyping import Shaped
@@ -17,13 +17,16 @@ from torch import Tensor
 from separatrix.certificates.covered import inputs_of
 from separatrix.certificates.enclosures import Unbounded, rounding_of
 from separatrix.certificates.exhaustive import few_inputs, first_wrong, work_of, wrong_rows
+from separatrix.certificates.one_layer import Observer, certify_one_layer
 from separatrix.certificates.proofs import PROOFS, proof_for
 from separatrix.certificates.refusals import NotProved, NotRun
 from separatrix.certificates.suspects import suspects
 from separatrix.errors import InvalidInput
-from separatrix.evidence import Certificate, Claim, Counterexample, Interval
+from separatrix.evidence import Certificate, Claim, Counterexample, Coverage, Interval
 from separatrix.generation.scripts import Script
 from separatrix.models.explicit import ExplicitModel
+from separatrix.models.interface import SequenceModel
+from separatrix.models.population import Population, population_of
 from separatrix.precision import FixedPoint, name_of
 from separatrix.records import JsonValue
 from separatrix.tasks import Reals, Task, Vectors
@@ -72,8 +75,41 @@ class _About:
     script: Script | None = None
 
 
-def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None = None) -> Certificate:
+Trained: TypeAlias = Population | SequenceModel
+"""A trained model: a population of one, or a member of one."""
+
+
+@overload
+def certify(  # type: ignore[overload-overlap]  # an explicit model is a sequence model too; this one is meant
+    subject: Witness | Built | ExplicitModel | Path | str, task: Task | None = None
+) -> Certificate: ...
+
+
+@overload
+def certify(
+    subject: Trained,
+    task: Task,
+    *,
+    device: torch.device | str = "cpu",
+    seed: int = 0,
+    processes: int = 1,
+    observer: Observer | None = None,
+) -> Coverage: ...
+
+
+def certify(
+    subject: Witness | Built | ExplicitModel | Path | str | Trained,
+    task: Task | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    seed: int = 0,
+    processes: int = 1,
+    observer: Observer | None = None,
+) -> Certificate | Coverage:
     """Prove weights right on every input of a task, from the weights and their spec alone.
+
+    A trained model with one layer of attention gets a verdict for every question and every right answer, a
+    `Coverage`: `processes` share the questions, and `observer` is told of each case as it is settled.
 
     A witness, or the folder of one, brings its task and names the theorem whose proof is tried. A model by
     itself needs the task, and every proof that is known for it is tried.
@@ -83,12 +119,36 @@ def certify(subject: Witness | Built | ExplicitModel | Path | str, task: Task | 
     neither proven nor refuted is unknown, and the certificate says how far the proof came. So is what could
     not be run because a search was cut off.
     """
+    population = _trained(subject)
+    if population is not None:
+        if task is None:
+            raise InvalidInput("A model is certified for a task; name it: certify(model, task).")
+        return certify_one_layer(
+            population, task, device=device, seed=seed, processes=processes, observer=observer
+        )
+    assert not isinstance(subject, Population)
+    assert isinstance(subject, ExplicitModel) or not isinstance(subject, SequenceModel)
     started = time.monotonic()
     about = _about(subject, task)
     try:
         return _certificate(about, _outcome(about), started)
     except NotRun:
         return _certificate(about, _Outcome(note=_CUT_OFF), started)
+
+
+def _trained(subject: object) -> Population | None:
+    """The population of one behind a trained model; None for what is certified as a whole."""
+    if isinstance(subject, Population):
+        return subject
+    if isinstance(subject, ExplicitModel) or not isinstance(subject, SequenceModel):
+        return None
+    population = population_of(subject)
+    if population is None:
+        raise InvalidInput(
+            f"A witness, or a trained model with one layer of attention, is certified; got "
+            f"{type(subject).__name__}. break_model (`separatrix break`) takes any model."
+        )
+    return population
 
 
 def _about(subject: Witness | Built | ExplicitModel | Path | str, task: Task | None) -> _About:

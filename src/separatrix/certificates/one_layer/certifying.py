@@ -1,0 +1,351 @@
+"""From a trained model with one layer of attention to a verdict for every question and every right answer.
+
+Each region is tried in turn: bounds that its question shares; where they do not suffice, an attack; where it
+finds nothing, every input if there are few, else bounds of its own, jointly over heads, and a longer attack.
+What the attack finds counts only if the model itself, in its own arithmetic, gets it wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Final, final
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from separatrix.certificates.one_layer.attack import Effort, Worst, worst_input
+from separatrix.certificates.one_layer.bounds import Bounds, Bracket
+from separatrix.certificates.one_layer.contexts import Contexts
+from separatrix.certificates.one_layer.float_errors import ASSUMED, ROUNDING, FloatErrors
+from separatrix.certificates.one_layer.form import OneLayer, form_of
+from separatrix.certificates.one_layer.tables import Tables, tables_of
+from separatrix.certificates.questions import Question, Region, count_of, members_of, questions_of
+from separatrix.evidence import Case, Counterexample, Coverage, Verdict
+from separatrix.models.population import Population
+from separatrix.options import require
+from separatrix.records import JsonValue
+from separatrix.tasks import Task
+from separatrix.tasks.interface import Tokens, Vectors
+from separatrix.tasks.specs import spec_of
+from separatrix.version import __version__
+from separatrix.witnesses.naming import weights_of
+
+__all__ = ["Judge", "Observer", "certify_one_layer"]
+
+_RUN: Final = "where a case was settled by running every input, sums are in the order of this machine"
+_CHECKER: Final = f"separatrix {__version__}"
+_NO_BOUND: Final = -1e30
+"""Stands for a bound that says nothing."""
+_LEAST_SUM: Final = 2.0**-900
+"""Sums of weights above this are rounded by parts of themselves; far below, floats have fewer digits."""
+_HOPELESS: Final = -1e3
+"""A bound so far off that a sharper one will not do either."""
+_FEW: Final = 1 << 18
+"""Inputs of a region that are run one by one where bounds do not suffice."""
+_INPUTS_AT_ONCE: Final = 1 << 12
+_SAMPLES: Final = 10_000
+_POSITIONS_AT_ONCE: Final = 1 << 19
+
+Observer = Callable[[Case], None]
+"""Told of every case as it is settled."""
+
+
+def certify_one_layer(
+    population: Population,
+    task: Task,
+    *,
+    device: torch.device | str = "cpu",
+    effort: Effort | None = None,
+    seed: int = 0,
+    samples: int = _SAMPLES,
+    processes: int = 1,
+    observer: Observer | None = None,
+) -> Coverage:
+    """A verdict for every question of the task and every right answer to it; see `Coverage`.
+
+    Questions are shared among `processes`, each with one thread; the verdicts do not depend on how many.
+    """
+    require(processes >= 1, f"At least one process certifies; got processes={processes}.")
+    started = time.monotonic()
+    judge = Judge(population, task, device=device, effort=effort or Effort(), seed=seed)
+    cases = []
+    for case in judge.cases() if processes == 1 else _shared(judge, processes):
+        cases.append(case)
+        if observer is not None:
+            observer(case)
+    broken = next((case for case in cases if case.verdict == "refuted"), None)
+    sampled, right = judge.sampled(samples)
+    return Coverage(
+        weights_sha256=judge.sha256,
+        task=spec_of(task),
+        arithmetic=judge.form.precision,
+        cases=tuple(cases),
+        checker=_CHECKER,
+        assumptions=(*ASSUMED, _RUN) if any(case.by == "every input" for case in cases) else ASSUMED,
+        counterexample=None if broken is None else judge.counterexample(broken),
+        sampled=sampled,
+        sampled_right=right,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+@final
+@dataclass(eq=False)
+class Judge:
+    """One model on one task."""
+
+    population: Population
+    task: Task
+    device: torch.device | str
+    effort: Effort
+    seed: int
+    form: OneLayer = field(init=False)
+    sha256: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.form = form_of(self.population, device=self.device)
+        self.sha256 = weights_of(self.population.member(0))
+        self.population = self.population.alone(0).to(self.device)  # a copy: the caller's stays where it is
+
+    @torch.no_grad()
+    def cases(self) -> Iterator[Case]:
+        """Every case, question by question."""
+        for question in questions_of(self.task):
+            yield from self.answered(question)
+
+    @torch.no_grad()
+    def answered(self, question: Question) -> Iterator[Case]:
+        """The cases of one question."""
+        yield from _Asked(self, question).cases()
+
+    def replayed(
+        self, question: Question, options: Int[Tensor, "pos"]
+    ) -> tuple[Shaped[Tensor, "pos *width"], Tensor, Tensor] | None:
+        """The input, the right answer and the model's, if the model itself gets it wrong; else None."""
+        row = self._padded(question.inputs(options.cpu().unsqueeze(0)))
+        labels = self.task.solve(row)
+        assert bool(labels.mask[0, question.asked]), "the task asks for an answer there"
+        output = self.outputs(question, options.cpu().unsqueeze(0))[0]
+        right = labels.targets[0, question.asked]
+        space = self.task.target_space
+        if isinstance(space, Vectors):
+            wrong = not float((output - right).double().norm()) < space.tolerance
+            return (row[0], right, output) if wrong else None
+        answer = output.argmax()
+        return (row[0], right, answer) if int(answer) != int(right) else None
+
+    def outputs(self, question: Question, options: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch out"]:
+        """What the model itself puts out where the question is asked."""
+        rows = self._padded(question.inputs(options)).to(self.device)
+        at = torch.full((1, len(rows), 1), question.asked, device=self.device)
+        found: Float[Tensor, "batch out"] = self.population(rows.unsqueeze(0), at)[0, :, 0].cpu()
+        return found
+
+    def _padded(self, rows: Shaped[Tensor, "batch pos *width"]) -> Shaped[Tensor, "batch pos *width"]:
+        missing = self.task.length - rows.shape[1]
+        if not missing:
+            return rows
+        space = self.task.input_space
+        fill = space.pad if isinstance(space, Tokens) else 0
+        assert fill is not None, "a task whose inputs end early has padding"
+        rest = torch.full((len(rows), missing, *rows.shape[2:]), fill, dtype=rows.dtype)
+        return torch.cat([rows, rest], 1)
+
+    def counterexample(self, case: Case) -> Counterexample:
+        """A refuted case as evidence, with what the task itself says of its input."""
+        space = self.task.input_space
+        row = torch.tensor(case.input, dtype=torch.int64 if isinstance(space, Tokens) else torch.float32)
+        labels = self.task.solve(row.unsqueeze(0))
+        return Counterexample(
+            task=spec_of(self.task),
+            input=_json(row),
+            expected=_json(labels.targets[0, case.asked]),
+            answered=case.answered,
+            weights_sha256=self.sha256,
+            arithmetic=self.form.precision,
+            text=self.task.render(row)[:100_000],
+        )
+
+    @torch.no_grad()
+    def sampled(self, count: int) -> tuple[int, int]:
+        """How many random inputs of full length were tried, and how many of them were all right."""
+        full, right = self.task.full_length(), 0
+        space = self.task.target_space
+        step = max(1, _POSITIONS_AT_ONCE // self.task.length)
+        for start in range(0, count, step):
+            drawn = full.sample(min(step, count - start), seed=self.seed, start=start)
+            outputs = self.population(drawn.inputs.unsqueeze(0).to(self.device))[0].cpu()
+            if isinstance(space, Vectors):
+                good = (outputs - drawn.targets).norm(dim=2) < space.tolerance
+            else:
+                good = outputs.argmax(2) == drawn.targets
+            right += int((good | ~drawn.mask).all(1).sum())
+        return count, right
+
+
+@final
+class _Asked:
+    """One question to the model."""
+
+    def __init__(self, judge: Judge, question: Question) -> None:
+        if not judge.form.causal:
+            question = _with_padding(question, judge.task)
+        self.judge, self.question = judge, question
+        self.tables: Tables = tables_of(judge.form, question)
+        # The tables are floats too, so their own errors count beside those of the model's arithmetic.
+        unit = ROUNDING[judge.form.precision] + ROUNDING["float64"]
+        errors = FloatErrors(judge.form, question, self.tables, unit=unit)
+        self.contexts = Contexts(self.tables, question, scores=errors.scores, stream=errors.stream)
+        known = self.contexts.least_below, self.contexts.most_below, errors.stream
+        enough = bool((known[0] > _LEAST_SUM).all())
+        self.bounded = enough and all(bool(each.isfinite().all()) for each in known)
+        if self.bounded:
+            self.bounds = Bounds(judge.form, self.contexts, errors)
+
+    def cases(self) -> Iterator[Case]:
+        for number, region in enumerate(self.question.regions):
+            yield self._case(number, region)
+
+    def _case(self, number: int, region: Region) -> Case:
+        margins = torch.full((len(region.requirements.offsets),), _NO_BOUND, dtype=torch.float64)
+        if self.bounded:
+            known = self.bounds.bracket(number)
+            margins = self._margins(known, region)
+            if bool((margins > 0).all()):
+                return self._proved(region, margins)
+        tried = self._attacked(number, region, margins, self.judge.effort)
+        if tried.verdict == "refuted":
+            return tried
+        if count_of(region) <= _FEW:
+            return self._every_input(region)
+        if self.bounded and float(margins.min()) > _HOPELESS:
+            sharp = self.bounds.sharpened(known)
+            margins = torch.maximum(margins, self._margins(sharp, region, jointly=True))
+            if bool((margins > 0).all()):
+                return self._proved(region, margins, found=tried.found)
+        return self._attacked(number, region, margins, self.judge.effort.times(3))
+
+    def _every_input(self, region: Region) -> Case:
+        """The model itself on every input of a small region."""
+        least, worst = math.inf, None
+        required = region.requirements
+        for options in torch.split(members_of(region), _INPUTS_AT_ONCE):
+            outputs = self.judge.outputs(self.question, options)
+            leads = (outputs.double() @ required.directions.T + required.offsets).amin(1)
+            place = int(leads.argmin())
+            if not float(leads[place]) >= least:
+                least, worst = float(leads[place]), options[place]
+        found = None
+        if not least > 0:
+            assert worst is not None
+            found = self.judge.replayed(self.question, worst)
+        verdict: Verdict = "refuted" if found is not None else "proved" if least > 0 else "unknown"
+        return Case(
+            query=self.question.query,
+            target=region.target,
+            verdict=verdict,
+            margin=least if math.isfinite(least) else _NO_BOUND,
+            asked=self.question.asked,
+            by="every input",
+            found=least if math.isfinite(least) else None,
+            input=None if found is None else _json(found[0]),
+            answered=None if found is None else _json(found[2]),
+        )
+
+    def _margins(self, known: Bracket, region: Region, *, jointly: bool = False) -> Float[Tensor, "rival"]:
+        margins = self.bounds.margins(known, region.requirements, jointly=jointly)
+        return margins.nan_to_num(_NO_BOUND, posinf=_NO_BOUND, neginf=_NO_BOUND).clamp_min(_NO_BOUND)
+
+    def _proved(self, region: Region, margins: Float[Tensor, "rival"], found: float | None = None) -> Case:
+        return Case(
+            query=self.question.query,
+            target=region.target,
+            verdict="proved",
+            margin=float(margins.min()) if len(margins) else 1.0,
+            asked=self.question.asked,
+            found=found,
+        )
+
+    def _attacked(self, number: int, region: Region, margins: Float[Tensor, "rival"], effort: Effort) -> Case:
+        worst: Worst = worst_input(
+            self.judge.form,
+            self.contexts,
+            number,
+            region.requirements,
+            rivals=margins.argsort(),
+            effort=effort,
+            seed=self.judge.seed,
+        )
+        found = None
+        known = math.isfinite(worst.lead)
+        if worst.lead < 1e-3 or not known:  # what floats may turn
+            options = worst.options.cpu()
+            if len(options) < self.question.length:  # the model does not see what is behind
+                rest = region.allowed[len(options) :].int().argmax(1)
+                options = torch.cat([options, rest])
+            found = self.judge.replayed(self.question, options)
+        return Case(
+            query=self.question.query,
+            target=region.target,
+            verdict="unknown" if found is None else "refuted",
+            margin=float(margins.min()),
+            asked=self.question.asked,
+            by="bounds" if found is None else "attack",
+            found=worst.lead if known else None,
+            input=None if found is None else _json(found[0]),
+            answered=None if found is None else _json(found[2]),
+        )
+
+
+_given: list[Judge] = []
+"""Of a process that was started to share the work, its one judge."""
+
+
+def _begin(population: Population, task: Task, effort: Effort, seed: int) -> None:
+    torch.set_num_threads(1)
+    _given.append(Judge(population, task, device="cpu", effort=effort, seed=seed))
+
+
+def _answer(number: int) -> tuple[Case, ...]:
+    judge = _given[0]
+    return tuple(judge.answered(questions_of(judge.task)[number]))
+
+
+def _shared(judge: Judge, processes: int) -> Iterator[Case]:
+    # Started afresh: a copy of a process in which torch has threads may hang.
+    start = multiprocessing.get_context("spawn")
+    known = (judge.population.cpu(), judge.task, judge.effort, judge.seed)
+    with ProcessPoolExecutor(processes, mp_context=start, initializer=_begin, initargs=known) as pool:
+        for cases in pool.map(_answer, range(len(questions_of(judge.task)))):
+            yield from cases
+
+
+def _with_padding(question: Question, task: Task) -> Question:
+    """The question with the padding behind its inputs, which a model that looks ahead attends to as well."""
+    missing = task.length - question.length
+    if not missing:
+        return question
+    space = task.input_space
+    assert isinstance(space, Tokens)
+    assert space.pad is not None, "a task whose inputs end early has padding"
+    assert all(region.order is None for region in question.regions), "an order is about whole inputs"
+    padding = torch.full((missing, *question.options.shape[1:]), space.pad, dtype=question.options.dtype)
+    only = torch.zeros(missing, question.options.shape[1], dtype=torch.bool)
+    only[:, 0] = True
+    return replace(
+        question,
+        options=torch.cat([question.options, padding]),
+        regions=tuple(
+            replace(region, allowed=torch.cat([region.allowed, only])) for region in question.regions
+        ),
+    )
+
+
+def _json(values: Tensor) -> JsonValue:
+    return tuple(_json(each) for each in values) if values.ndim else values.item()
