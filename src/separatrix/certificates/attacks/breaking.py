@@ -17,6 +17,7 @@ from separatrix.certificates.attacks.gradients import GradientSearch
 from separatrix.certificates.attacks.hunts import Attack, Hunt, TimeIsUp
 from separatrix.certificates.attacks.samples import RandomSamples
 from separatrix.certificates.attacks.subjects import Subject, subject_of
+from separatrix.certificates.attacks.worst_contexts import WorstContexts
 from separatrix.evidence import Attempt, Breaking, Counterexample
 from separatrix.models.interface import SequenceModel
 from separatrix.models.population import Population
@@ -29,6 +30,7 @@ from separatrix.witnesses import Witness
 __all__ = ["ATTACKS", "break_model"]
 
 ATTACKS: Final[tuple[Attack, ...]] = (
+    WorstContexts(),
     Suspects(),
     NearlyEqual(),
     HardInstances(),

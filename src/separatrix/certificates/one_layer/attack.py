@@ -3,7 +3,8 @@
 A model's lead over a rival is a smooth function of the heads' sums, and a sum is a choice at every position.
 So its gradient says which option is worst at each position, all positions choose at once, and the gradient is
 taken anew (Frank and Wolfe's step, without the averaging that tokens do not allow). The best input of a few
-starts is then polished: of all inputs that differ at one position the worst is taken, until none is worse.
+starts is then polished: of the inputs that differ at one position, those first that the gradient likes, the
+worst is taken, until none is worse.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from separatrix.certificates.questions import Requirements
 __all__ = ["Effort", "Worst", "worst_input"]
 
 _ROWS_AT_ONCE: Final = 4096
+_CHANGES_AT_ONCE: Final = 256
 
 
 @final
@@ -101,6 +103,9 @@ def _descended(
         slope = _slopes(form, contexts, above.expand(len(directions), -1, -1), below, directions, offsets)[1]
         costs = torch.where(quiet[:, None, None], slope, costs)
     _, options = contexts.minimum(number, costs)
+    if effort.starts > 1:  # the second start is the worst of those with one option all over
+        rows = slice(len(directions) // effort.starts, 2 * (len(directions) // effort.starts))
+        options[rows] = _uniform(form, contexts, number, directions[rows], offsets[rows])
     best, least = options, torch.full((len(directions),), math.inf, dtype=torch.float64, device=noise.device)
     for step in range(effort.steps):
         above, below = tables.sums(options)
@@ -113,6 +118,22 @@ def _descended(
             slopes = slopes.masked_fill(keep, -1e30)
         _, options = contexts.minimum(number, slopes)
     return best, least
+
+
+def _uniform(
+    form: OneLayer,
+    contexts: Contexts,
+    number: int,
+    directions: Float[Tensor, "row out"],
+    offsets: Float[Tensor, "row"],
+) -> Int[Tensor, "row pos"]:
+    """For every row the worst input of those that have one option wherever they may."""
+    positions, options = contexts.tables.weights.shape[1:]
+    liked = torch.eye(options, dtype=torch.float64, device=directions.device)
+    _, every = contexts.minimum(number, -liked.unsqueeze(1).expand(-1, positions, -1))
+    above, below = contexts.tables.sums(every)
+    leads = form.tail(contexts.tables.stream(above, below)) @ directions.T + offsets
+    return every[leads.argmin(0)]
 
 
 def _slopes(
@@ -148,10 +169,10 @@ def _polished(
     lead = float(_least_leads(form, contexts, options.unsqueeze(0), directions, offsets)[0])
     if region.order is not None:
         return Worst(lead, options)
-    place, option = contexts.allowed[number].nonzero(as_tuple=True)
+    here = torch.arange(tables.positions, device=options.device)
     for _ in range(most):
+        place, option = _likely(form, contexts, number, options, directions, offsets)
         above, below = tables.sums(options.unsqueeze(0))
-        here = torch.arange(tables.positions, device=options.device)
         own = tables.weights[:, here, options]
         mine = own.unsqueeze(2) * tables.values[:, here, options]
         new = tables.weights[:, place, option]
@@ -166,6 +187,26 @@ def _polished(
         options = options.clone()
         options[place[worst]] = option[worst]
     return Worst(lead, options)
+
+
+def _likely(
+    form: OneLayer,
+    contexts: Contexts,
+    number: int,
+    options: Int[Tensor, "pos"],
+    directions: Float[Tensor, "rival out"],
+    offsets: Float[Tensor, "rival"],
+) -> tuple[Int[Tensor, "change"], Int[Tensor, "change"]]:
+    """The changes of one position that are worst for the model to first order: where, and to what."""
+    above, below = contexts.tables.sums(options.unsqueeze(0))
+    outputs = form.tail(contexts.tables.stream(above, below))[0]
+    rival = (directions @ outputs + offsets).argmin()
+    _, slopes = _slopes(form, contexts, above, below, directions[rival].unsqueeze(0), offsets[rival])
+    gains = slopes[0] - slopes[0].gather(1, options.unsqueeze(1))
+    gains = gains.masked_fill(~contexts.allowed[number], math.inf).flatten()
+    chosen = gains.topk(min(_CHANGES_AT_ONCE, int(contexts.allowed[number].sum())), largest=False).indices
+    count = contexts.allowed.shape[2]
+    return torch.div(chosen, count, rounding_mode="floor"), chosen % count
 
 
 def _least_leads(

@@ -31,6 +31,8 @@ from separatrix.certificates.questions import Requirements
 
 __all__ = ["Bounds", "Bracket"]
 
+_LOOSE: Final = 0.25
+"""A distance from the centre, as a part of the length there, that is worth a closer look."""
 _SLACK: Final = 2.0**-38
 """What float64 may have moved a bound by, as a part of the sizes of its terms; each is a sum of fewer than
 2^11 products, a few of them one after another."""
@@ -183,9 +185,12 @@ class Bounds:
         return replace(known, gate=again(self.gate, known.gate, known.gate_size), value=value)
 
     def margins(
-        self, known: Bracket, required: Requirements, *, jointly: bool = False
+        self, known: Bracket, required: Requirements, *, closer: bool = False
     ) -> Float[Tensor, "rival"]:
-        """A bound from below of r · output + offset for every rival; where not positive, an estimate."""
+        """A bound from below of r · output + offset for every rival; where not positive, an estimate.
+
+        `closer` takes the heads jointly, and bounds every number of the stream behind the map.
+        """
         form, last = self.form, self.form.last
         device, scale = known.centre.device, math.sqrt(last.width)
         rivals, offsets = required.directions.to(device), required.offsets.to(device)
@@ -194,6 +199,8 @@ class Bounds:
         constant = readout @ last.bias + rivals @ form.readout.bias + offsets
         z, far = self._behind_map(known)
         reach = self._reach(known, z)
+        if closer and float(far) > _LOOSE * float(last.length(z)):
+            far = torch.minimum(far, self._box(known, z, reach))
         largest = reach.largest_behind
         length = _length(last, z, far, largest)
         # How short and how long the stream behind the map can be, by its tangent plane.
@@ -206,7 +213,7 @@ class Bounds:
 
         tilted = outward + (constant / scale).unsqueeze(1) * length.slope
         rest = (constant * length.rest + constant.clamp_max(0) * length.bend) / scale
-        found = self._least(known, tilted, reach, jointly=jointly) + rest
+        found = self._least(known, tilted, reach, jointly=closer) + rest
         sizes = rivals.abs() @ form.readout.weight.abs().T
         added = sizes @ last.bias.abs() + rivals.abs() @ form.readout.bias.abs() + offsets.abs()
         sizes = _centred_sizes(last, sizes * last.weight.abs())
@@ -216,6 +223,18 @@ class Bounds:
             return lead
         behind = replace(reach, shortest_behind=shortest)
         return lead - self.errors.outputs(required, behind)
+
+    def _box(self, known: Bracket, z: Float[Tensor, "width"], reach: Reach) -> Float[Tensor, ""]:
+        """How far an input may take the stream behind the map from z, by bounds of every number of it."""
+        last = self.form.last
+        eye = last.centre(torch.eye(last.width, dtype=torch.float64, device=z.device))
+        ends = self._least(known, torch.cat([eye, -eye]), reach)
+        middle = last.centre(z)
+        low, high = ends[: last.width], -ends[last.width :]
+        off = torch.maximum(high - middle, middle - low).clamp_min(0)
+        rounded = 4 * _SLACK * (z.norm() + reach.largest_behind.norm())
+        far: Float[Tensor, ""] = off.norm() * (1 + _SLACK) + rounded
+        return far
 
     def _least(
         self, known: Bracket, outward: Float[Tensor, "rival width"], reach: Reach, *, jointly: bool = False

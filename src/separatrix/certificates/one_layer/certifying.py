@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, final
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from separatrix.certificates.one_layer.attack import Effort, Worst, worst_input
@@ -25,7 +25,7 @@ from separatrix.certificates.one_layer.contexts import Contexts
 from separatrix.certificates.one_layer.float_errors import ASSUMED, ROUNDING, FloatErrors
 from separatrix.certificates.one_layer.form import OneLayer, form_of
 from separatrix.certificates.one_layer.tables import Tables, tables_of
-from separatrix.certificates.questions import Question, Region, count_of, members_of, questions_of
+from separatrix.certificates.questions import Question, Region, count_of, members_of, questions_of, spelled
 from separatrix.evidence import Case, Counterexample, Coverage, Verdict
 from separatrix.models.population import Population
 from separatrix.options import require
@@ -44,6 +44,10 @@ _NO_BOUND: Final = -1e30
 """Stands for a bound that says nothing."""
 _LEAST_SUM: Final = 2.0**-900
 """Sums of weights above this are rounded by parts of themselves; far below, floats have fewer digits."""
+_NEAR: Final = 1e-3
+"""A lead that the model's own floats may turn."""
+_FAR: Final = 2.0
+"""A lead that a longer attack is unlikely to turn."""
 _HOPELESS: Final = -1e3
 """A bound so far off that a sharper one will not do either."""
 _FEW: Final = 1 << 18
@@ -124,38 +128,28 @@ class Judge:
         """The cases of one question."""
         yield from _Asked(self, question).cases()
 
-    def replayed(
-        self, question: Question, options: Int[Tensor, "pos"]
-    ) -> tuple[Shaped[Tensor, "pos *width"], Tensor, Tensor] | None:
-        """The input, the right answer and the model's, if the model itself gets it wrong; else None."""
-        row = self._padded(question.inputs(options.cpu().unsqueeze(0)))
-        labels = self.task.solve(row)
+    def outputs(
+        self, question: Question, rows: Shaped[Tensor, "batch pos *width"]
+    ) -> Float[Tensor, "batch out"]:
+        """What the model itself puts out where the question is asked."""
+        at = torch.full((1, len(rows), 1), question.asked, device=self.device)
+        found: Float[Tensor, "batch out"] = self.population(rows.unsqueeze(0).to(self.device), at)[
+            0, :, 0
+        ].cpu()
+        return found
+
+    def replayed(self, question: Question, row: Shaped[Tensor, "pos *width"]) -> Tensor | None:
+        """The model's answer to an input, alone in its batch, if it is wrong by the task's own oracle."""
+        labels = self.task.solve(row.unsqueeze(0))
         assert bool(labels.mask[0, question.asked]), "the task asks for an answer there"
-        output = self.outputs(question, options.cpu().unsqueeze(0))[0]
+        output = self.outputs(question, row.unsqueeze(0))[0]
         right = labels.targets[0, question.asked]
         space = self.task.target_space
         if isinstance(space, Vectors):
-            wrong = not float((output - right).double().norm()) < space.tolerance
-            return (row[0], right, output) if wrong else None
+            near = float((output - right).double().norm()) < space.tolerance
+            return None if near else output
         answer = output.argmax()
-        return (row[0], right, answer) if int(answer) != int(right) else None
-
-    def outputs(self, question: Question, options: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch out"]:
-        """What the model itself puts out where the question is asked."""
-        rows = self._padded(question.inputs(options)).to(self.device)
-        at = torch.full((1, len(rows), 1), question.asked, device=self.device)
-        found: Float[Tensor, "batch out"] = self.population(rows.unsqueeze(0), at)[0, :, 0].cpu()
-        return found
-
-    def _padded(self, rows: Shaped[Tensor, "batch pos *width"]) -> Shaped[Tensor, "batch pos *width"]:
-        missing = self.task.length - rows.shape[1]
-        if not missing:
-            return rows
-        space = self.task.input_space
-        fill = space.pad if isinstance(space, Tokens) else 0
-        assert fill is not None, "a task whose inputs end early has padding"
-        rest = torch.full((len(rows), missing, *rows.shape[2:]), fill, dtype=rows.dtype)
-        return torch.cat([rows, rest], 1)
+        return None if int(answer) == int(right) else answer
 
     def counterexample(self, case: Case) -> Counterexample:
         """A refuted case as evidence, with what the task itself says of its input."""
@@ -214,6 +208,8 @@ class _Asked:
 
     def _case(self, number: int, region: Region) -> Case:
         margins = torch.full((len(region.requirements.offsets),), _NO_BOUND, dtype=torch.float64)
+        if not len(margins):  # there is but one answer
+            return self._proved(region, margins)
         if self.bounded:
             known = self.bounds.bracket(number)
             margins = self._margins(known, region)
@@ -226,26 +222,28 @@ class _Asked:
             return self._every_input(region)
         if self.bounded and float(margins.min()) > _HOPELESS:
             sharp = self.bounds.sharpened(known)
-            margins = torch.maximum(margins, self._margins(sharp, region, jointly=True))
+            margins = torch.maximum(margins, self._margins(sharp, region, closer=True))
             if bool((margins > 0).all()):
                 return self._proved(region, margins, found=tried.found)
-        return self._attacked(number, region, margins, self.judge.effort.times(3))
+        if tried.found is None or tried.found <= _FAR:
+            tried = self._attacked(number, region, margins, self.judge.effort.times(3))
+        return replace(tried, margin=float(margins.min()))
 
     def _every_input(self, region: Region) -> Case:
         """The model itself on every input of a small region."""
         least, worst = math.inf, None
         required = region.requirements
         for options in torch.split(members_of(region), _INPUTS_AT_ONCE):
-            outputs = self.judge.outputs(self.question, options)
+            rows = spelled(self.judge.task, self.question, region, options)
+            outputs = self.judge.outputs(self.question, rows)
             leads = (outputs.double() @ required.directions.T + required.offsets).amin(1)
             place = int(leads.argmin())
-            if not float(leads[place]) >= least:
-                least, worst = float(leads[place]), options[place]
-        found = None
-        if not least > 0:
-            assert worst is not None
-            found = self.judge.replayed(self.question, worst)
-        verdict: Verdict = "refuted" if found is not None else "proved" if least > 0 else "unknown"
+            if not float(leads[place]) >= least:  # what is no number is not right either
+                least, worst = float(leads[place]), rows[place]
+            if math.isnan(least):
+                break
+        answer = None if worst is None or least > 0 else self.judge.replayed(self.question, worst)
+        verdict: Verdict = "refuted" if answer is not None else "proved" if least > 0 else "unknown"
         return Case(
             query=self.question.query,
             target=region.target,
@@ -254,12 +252,12 @@ class _Asked:
             asked=self.question.asked,
             by="every input",
             found=least if math.isfinite(least) else None,
-            input=None if found is None else _json(found[0]),
-            answered=None if found is None else _json(found[2]),
+            input=None if answer is None or worst is None else _json(worst),
+            answered=None if answer is None else _json(answer),
         )
 
-    def _margins(self, known: Bracket, region: Region, *, jointly: bool = False) -> Float[Tensor, "rival"]:
-        margins = self.bounds.margins(known, region.requirements, jointly=jointly)
+    def _margins(self, known: Bracket, region: Region, *, closer: bool = False) -> Float[Tensor, "rival"]:
+        margins = self.bounds.margins(known, region.requirements, closer=closer)
         return margins.nan_to_num(_NO_BOUND, posinf=_NO_BOUND, neginf=_NO_BOUND).clamp_min(_NO_BOUND)
 
     def _proved(self, region: Region, margins: Float[Tensor, "rival"], found: float | None = None) -> Case:
@@ -282,24 +280,21 @@ class _Asked:
             effort=effort,
             seed=self.judge.seed,
         )
-        found = None
         known = math.isfinite(worst.lead)
-        if worst.lead < 1e-3 or not known:  # what floats may turn
-            options = worst.options.cpu()
-            if len(options) < self.question.length:  # the model does not see what is behind
-                rest = region.allowed[len(options) :].int().argmax(1)
-                options = torch.cat([options, rest])
-            found = self.judge.replayed(self.question, options)
+        row, answer = None, None
+        if worst.lead < _NEAR or not known:
+            row = spelled(self.judge.task, self.question, region, worst.options.unsqueeze(0))[0]
+            answer = self.judge.replayed(self.question, row)
         return Case(
             query=self.question.query,
             target=region.target,
-            verdict="unknown" if found is None else "refuted",
+            verdict="unknown" if answer is None else "refuted",
             margin=float(margins.min()),
             asked=self.question.asked,
-            by="bounds" if found is None else "attack",
+            by="bounds" if answer is None else "attack",
             found=worst.lead if known else None,
-            input=None if found is None else _json(found[0]),
-            answered=None if found is None else _json(found[2]),
+            input=None if answer is None or row is None else _json(row),
+            answered=None if answer is None else _json(answer),
         )
 
 

@@ -34,6 +34,8 @@ _KNOTS: Final = 17
 _ROUNDS: Final = 10
 """Of Dinkelbach's iteration, if it does not end before."""
 _ROUNDS_TOGETHER: Final = 4
+_MOST_TOGETHER: Final = 6
+"""Heads that are bounded jointly; every combination of their ends is tried."""
 _NUMBERS_AT_ONCE: Final = 1 << 22
 _SLACK: Final = 2.0**-40
 """What rounding may do to a distance, as a part of the sizes of what is subtracted; widths are below 2^11."""
@@ -73,6 +75,8 @@ class Contexts:
         self.off = torch.zeros_like(tables.own) if stream is None else stream
         somewhere = self.allowed.any(0).unsqueeze(2)
         self._largest: Float[Tensor, "head part"] = (tables.values.abs() * somewhere).amax((1, 2))
+        self._partly = [(~rows.all(1)).nonzero().squeeze(1) for rows in self.allowed]
+        self._weighted: Float[Tensor, "head pos option part"] = tables.weights.unsqueeze(3) * tables.values
         ends = [self._denominators(number) for number in range(len(self.regions))]
         self.least_below: Float[Tensor, "region head"] = torch.stack([low for low, _ in ends])
         self.most_below: Float[Tensor, "region head"] = torch.stack([high for _, high in ends])
@@ -91,8 +95,18 @@ class Contexts:
         region = self.regions[number]
         if region.order is not None:
             return region.least(costs)
-        value, options = costs.masked_fill(~self.allowed[number], torch.inf).min(2)
+        value, options = self._by_position(number, costs)
         return value.sum(1), options
+
+    def _by_position(
+        self, number: int, costs: Float[Tensor, "batch pos option"]
+    ) -> tuple[Float[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
+        """The least cost at every position, where positions choose by themselves."""
+        value, options = costs.min(2)
+        some = self._partly[number]  # the other positions have all their options
+        kept = costs[:, some].masked_fill(~self.allowed[number, some], torch.inf)
+        value[:, some], options[:, some] = kept.min(2)
+        return value, options
 
     @staticmethod
     def _loosened(costs: Float[Tensor, "*lead"], factor: Float[Tensor, ""]) -> Float[Tensor, "*lead"]:
@@ -112,6 +126,15 @@ class Contexts:
         positions, options, part = self.tables.values[head].shape
         flat = self.tables.values[head].reshape(-1, part) @ inner.T
         return flat.T.reshape(len(directions), positions, options)
+
+    def _products(
+        self, directions: Float[Tensor, "direction width"], head: int
+    ) -> Float[Tensor, "direction pos option"]:
+        """The same times the weights."""
+        inner = directions @ self.tables.outward[head].T
+        positions, options, part = self._weighted[head].shape
+        flat = inner @ self._weighted[head].reshape(-1, part).T
+        return flat.reshape(len(directions), positions, options)
 
     def _sizes(self, directions: Float[Tensor, "direction width"], head: int) -> Float[Tensor, "direction"]:
         """What `projected` adds up for an option, in absolute values, at most; it is rounded by a part."""
@@ -200,6 +223,7 @@ class Contexts:
         every = range(len(self.tables.outward))
         ratio = self.most_below[number] / self.least_below[number]
         together = [head for head in every if bool(ratio[head] <= _ALIKE)] if jointly else []
+        together = together[:_MOST_TOGETHER]
         total = directions @ self.tables.own
         size = directions.abs() @ self.tables.own.abs()
         for head in every:
@@ -215,9 +239,8 @@ class Contexts:
         self, number: int, head: int, directions: Float[Tensor, "direction width"]
     ) -> Float[Tensor, "direction"]:
         """Dinkelbach's iteration; its last λ is corrected by what H still is there."""
-        weights = self.tables.weights[head]
-        values = self.projected(directions, head)
-        products = weights * values
+        weights, factor = self.tables.weights[head], self.factor[head]
+        products = self._products(directions, head)
         allowed = self.allowed[number]
         middle = (products * allowed).sum((1, 2)) / (weights * allowed).sum().clamp_min(1e-300)
         guess, least = middle, torch.full_like(middle, -torch.inf)
@@ -225,10 +248,16 @@ class Contexts:
         # A little below the ratio of an input H is above 0 in spite of rounding, and nothing is to correct.
         rounded = self._rounded(directions, head)
         for turn in range(_ROUNDS):
-            costs = self._loosened(products - guess[:, None, None] * weights, self.factor[head])
-            rest, options = self.minimum(number, costs)
+            costs = torch.addcmul(products, guess[:, None, None], weights, value=-1)
+            if self.regions[number].order is None:  # a factor for all options does not change their order
+                by_position, options = self._by_position(number, costs)
+                chosen = by_position
+                rest = self._loosened(by_position, factor).sum(1)
+            else:
+                rest, options = self.minimum(number, self._loosened(costs, factor))
+                chosen = _taken(costs, options)
             least = torch.maximum(least, guess + torch.where(rest < 0, rest / low, rest / high))
-            scale = self._scaled(_taken(costs, options), self.factor[head])
+            scale = self._scaled(chosen, factor)
             above, below = (_taken(each, options) * scale for each in (products, weights.expand_as(products)))
             after = above.sum(1) / below.sum(1) - rounded
             if turn and bool((after >= guess).all()):

@@ -6,6 +6,7 @@ from separatrix.certificates.questions.catalogue import cells_of, questions_of
 from separatrix.certificates.questions.interface import Automaton, Least, Question, Region, Requirements
 from separatrix.certificates.questions.listing import Questions
 from separatrix.certificates.questions.members import count_of, members_of
+from separatrix.certificates.questions.spelling import spelled
 
 __all__ = [
     "Automaton",
@@ -18,4 +19,5 @@ __all__ = [
     "count_of",
     "members_of",
     "questions_of",
+    "spelled",
 ]
