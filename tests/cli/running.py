@@ -18,6 +18,7 @@ COMMANDS = (
     "describe",
     "witness",
     "certify",
+    "break",
     "frontier",
     "bound",
     "wall",

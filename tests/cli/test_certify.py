@@ -159,13 +159,27 @@ def test_broken_folders_are_a_sentence(folder: Path, change: Callable[[Path], An
 
 def test_paths_that_are_no_folder(folder: Path, tmp_path: Path) -> None:
     assert "is a file; a witness is the folder that `--out` named." in refused("certify", str(folder / SPEC))
-    assert "There is no file 'witness.json' in " in refused("certify", str(tmp_path / "nowhere"))
+    assert "There is no file 'witness.json' in " in refused("certify", str(tmp_path))
+    assert "There is no file or folder '" in refused("certify", str(tmp_path / "nowhere"))
     assert refused("certify") == (
-        "certify needs PATH (the folder of a witness, as `witness … --out` writes it); none was given."
+        "certify needs PATH (the beginning of a run's key, its weights/….safetensors, a store with one run, "
+        "or the folder of a witness); none was given."
     )
     assert "one word too many" in refused("certify", str(folder), "x")
     for name in ("a\0b", "\ud800"):
         refused("certify", name)
+
+
+def test_what_means_nothing_for_a_witness_is_not_swallowed(folder: Path) -> None:
+    for option, value in (("device", "cpu"), ("seed", "1")):
+        assert refused("certify", str(folder), f"--{option}", value) == (
+            f"A witness is proven on the CPU and without chance; leave --{option} out."
+        )
+    assert refused("certify", str(folder), "--store", "runs").endswith("leave --store out.")
+    assert run("certify", str(folder), "--task", "index-lookup", "--n", "4").code == 0
+    assert "This witness is for index-lookup(n=4, alphabet=2, " in refused(
+        "certify", str(folder), "--task", "index-lookup", "--n", "5"
+    )
 
 
 def test_text_of_strangers_is_shown_and_not_obeyed(folder: Path) -> None:

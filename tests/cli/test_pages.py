@@ -71,6 +71,7 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
         "describe": ("index-lookup",),
         "witness": ("index-lookup", "--n", "3", "--alphabet", "2", "--out", str(tmp_path / "w")),
         "certify": (str(tmp_path / "w"),),
+        "break": (str(tmp_path / "w"), "--budget", "500ms"),
         "frontier": ("index-lookup", "--n", "3", "--alphabet", "2", "--plot", str(tmp_path / "w.svg")),
         "bound": ("index-lookup", "--n", "3", "--family", "rnn"),
         "wall": ("index-lookup", "--family", "rnn", "--state-bits", "64"),

@@ -148,6 +148,7 @@ def test_json_has_the_counts_and_what_follows_from_them() -> None:
         "test": 2.0,
         "device": "cpu, 1 thread",
         "part": None,
+        "attacks": 0.0,
     }
 
 

@@ -1,7 +1,8 @@
 """The command line. Thin: it parses, calls the library, prints.
 
 Exit codes: 0 done or proved, 1 a negative verdict, 2 wrong use or bad input with one sentence on standard
-error, 130 after Ctrl-C, 143 after SIGTERM. Nothing here imports torch until a command needs it.
+error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. Nothing here imports torch until a command
+needs it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cyclopts import App, CycloptsError, Group
 import separatrix
 from separatrix.cli.auditing import audit, audit_command
 from separatrix.cli.bounding import bound, wall
+from separatrix.cli.breaking import break_weights
 from separatrix.cli.certifying import certify
 from separatrix.cli.describing import describe
 from separatrix.cli.flags import listed, named_task, with_task_flags
@@ -30,6 +32,7 @@ from separatrix.cli.runs import runs_app
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
 from separatrix.cli.solving import solve
+from separatrix.cli.subjects import about_a_model
 from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
 from separatrix.cli.training import train, train_command
 from separatrix.cli.turing import turing
@@ -44,6 +47,7 @@ _COMMANDS: Final = (
     "describe",
     "witness",
     "certify",
+    "break",
     "frontier",
     "bound",
     "wall",
@@ -73,9 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             with terminable() if called else nullcontext():
                 return _run(tokens)
-        except Terminated:
+        except Terminated as ended:
             let_the_reader_go()
-            return 143
+            return ended.code
 
 
 def _run(tokens: list[str]) -> int:
@@ -153,10 +157,23 @@ def _app(tokens: Sequence[str]) -> App:
         ("sample", with_task_flags(sample, task), f"sample {named} --n N [OPTIONS]"),
         ("describe", with_task_flags(describe, task, size_optional=True), f"describe {named} [OPTIONS]"),
         ("witness", with_task_flags(witness, task), f"witness {named} --n N [OPTIONS]"),
-        ("certify", certify, "certify PATH [--json]"),
+        (
+            "certify",
+            about_a_model(certify, words if command == "certify" else ()),
+            "certify PATH [OPTIONS]",
+        ),
+        (
+            "break",
+            about_a_model(break_weights, words if command == "break" else ()),
+            "break PATH [OPTIONS]",
+        ),
         ("frontier", with_task_flags(frontier, task), f"frontier {named} --n N [OPTIONS]"),
         ("bound", with_task_flags(bound, task), f"bound {named} --n N [OPTIONS]"),
-        ("wall", with_task_flags(wall, task, deferred=True), f"wall {named} --family F [OPTIONS]"),
+        (
+            "wall",
+            with_task_flags(wall, task, deferred=True, hidden={"n"}),
+            f"wall {named} --family F [OPTIONS]",
+        ),
         (
             "protocol",
             with_task_flags(protocol, task, deferred=True),

@@ -13,11 +13,14 @@ from rich.text import Text
 
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.output import note, printable_line, stdout_console, wrapped, write_json
+from separatrix.errors import InvalidFile
+from separatrix.records import thaw
 
 if TYPE_CHECKING:
+    from separatrix.evidence import Breaking, Coverage
     from separatrix.store import Point, Run, Store
 
-__all__ = ["Place", "runs_app"]
+__all__ = ["Place", "percent", "runs_app", "shaped"]
 
 Standing: TypeAlias = Literal["running", "cut off", "done", "retired", "dropped", "stopped"]
 """A run's status, where `running` is only what a process is training now."""
@@ -127,11 +130,13 @@ def show_run(
     run = opened.run(key)
     curve, cut = opened.curve(run.key), opened.cut_off()
     if json:
-        write_json({**_fields(run, cut), "curve": [point.to_fields() for point in curve]})
+        points = [point.to_fields() for point in curve]
+        write_json({**_fields(run, cut), "curve": points, "evidence": _figures(opened, run)})
         return
     console, standing = stdout_console(), _shown(run, cut)
     console.print(Text.assemble((standing, f"bold {_COLOURS[standing]}"), f"  {run.key}"))
-    for title, lines in (("config", _config(run)), ("result", _result(run, standing))):
+    result = [*_result(run, standing), *_evidence(opened, run)]
+    for title, lines in (("config", _config(run)), ("result", result)):
         console.print(Text(title, "bold"))
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
@@ -162,13 +167,14 @@ def export_runs(
 
     opened = _opened(store)
     found, _ = _found(opened, task=task, model=model, status=status, n=n)
+    evidence = {run.key: figures for run in found if (figures := _figures(opened, run))}
     if out is not None:
-        export(found, out)
+        export(found, out, evidence=evidence)
     if json:
         written = {} if out is None else {"path": str(out)}
         write_json({**written, "runs": [run.to_fields() for run in found]})
     elif out is None:
-        print(as_csv(found), end="")
+        print(as_csv(found, evidence=evidence), end="")
     else:
         note(f"Wrote {_count(len(found), 'run')}.")
         print(printable_line(str(out)))
@@ -234,11 +240,11 @@ def _table(runs: Sequence[Run], cut: Collection[str], *, gap: int) -> Table:
     for name in ("n", "lr", "seed", "steps\nsolved at", "accuracy\ninterval"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
-        accuracy = _NONE if run.accuracy is None else f"{_percent(run.accuracy)} %"
+        accuracy = _NONE if run.accuracy is None else f"{percent(run.accuracy)} %"
         standing = _shown(run, cut)
         table.add_row(
             Text.assemble((run.short, "cyan"), "\n", (standing, _COLOURS[standing])),
-            Text(f"{printable_line(run.task)}\n{printable_line(_shaped(run))}"),
+            Text(f"{printable_line(run.task)}\n{printable_line(shaped(run))}"),
             _NONE if run.n is None else str(run.n),
             _setting(run, "lr"),
             _setting(run, "seed"),
@@ -248,7 +254,7 @@ def _table(runs: Sequence[Run], cut: Collection[str], *, gap: int) -> Table:
     return table
 
 
-def _shaped(run: Run) -> str:
+def shaped(run: Run) -> str:
     """The model with its layers and width, where it has both: transformer-(1,64)."""
     model = run.config["model"]
     params = model["params"] if isinstance(model, Mapping) else None
@@ -272,7 +278,7 @@ def _short_number(value: float) -> str:
     return plain if len(plain) <= _SHORT_NUMBER else f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
-def _percent(rate: float) -> str:
+def percent(rate: float) -> str:
     """Two digits after the point; what is short of all is never shown as all, nor a little as nothing."""
     shown = 100 * rate
     return f"{min(max(shown, 0.01), 99.99) if 0 < rate < 1 else shown:.2f}"
@@ -281,7 +287,7 @@ def _percent(rate: float) -> str:
 def _interval(run: Run) -> str:
     assert run.low is not None
     assert run.high is not None
-    return f"{_percent(run.low)}–{_percent(run.high)}"
+    return f"{percent(run.low)}–{percent(run.high)}"
 
 
 def _config(run: Run) -> list[tuple[str, str]]:
@@ -315,9 +321,9 @@ def _result(run: Run, standing: Standing) -> list[tuple[str, str]]:
     lines = [("steps", f"{run.steps:,}{solved}")]
     if run.accuracy is not None:
         asked = f"{run.correct:,} of {run.examples:,} right; 95 % interval {_interval(run)}"
-        lines.append(("accuracy", f"{_percent(run.accuracy)} % ({asked})"))
+        lines.append(("accuracy", f"{percent(run.accuracy)} % ({asked})"))
     if run.label_accuracy is not None:
-        lines.append(("labels", f"{_percent(run.label_accuracy)} % right"))
+        lines.append(("labels", f"{percent(run.label_accuracy)} % right"))
     if run.loss is not None:
         lines.append(("loss", f"{run.loss:.4g}"))
     lines.append(("seconds", f"{run.seconds:.1f}"))
@@ -325,6 +331,52 @@ def _result(run: Run, standing: Standing) -> list[tuple[str, str]]:
     lines.append(("created", run.created))
     lines.append(("updated", run.updated))
     return lines
+
+
+def _figures(store: Store, run: Run) -> dict[str, bool | int]:
+    from separatrix.evidence import Breaking, Coverage
+    from separatrix.store.evidence import BREAKING, COVERAGE, FOLDER, figures_of, read_evidence
+
+    return figures_of(
+        read_evidence(store.place(FOLDER, run.key, COVERAGE), Coverage),
+        read_evidence(store.place(FOLDER, run.key, BREAKING), Breaking),
+    )
+
+
+def _evidence(store: Store, run: Run) -> list[tuple[str, str]]:
+    """A line for what is proven and a line for attacks, where there were any; or why they cannot be read."""
+    lines = []
+    for name, read in (("certified", _certified), ("attacked", _attacked)):
+        try:
+            text = read(store, run)
+        except InvalidFile as problem:
+            text = str(problem)
+        if text is not None:
+            lines.append((name, text))
+    return lines
+
+
+def _certified(store: Store, run: Run) -> str | None:
+    found = store.coverage(run.key)
+    if found is None:
+        return None
+    counts = f"{found.proved:,} proved, {found.refuted:,} broken, {found.unknown:,} unknown"
+    return f"{_count(len(found.cases), 'case')}: {counts}{_elsewhere(run, found)}"
+
+
+def _attacked(store: Store, run: Run) -> str | None:
+    found = store.breaking(run.key)
+    if found is None:
+        return None
+    failed = f"{found.attack_failures:,} of {found.tried - found.samples.tried:,} inputs failed"
+    drawn = f"{found.samples.failures:,} of {found.samples.tried:,} drawn at random"
+    verdict = "broken" if found.broken else "not broken"
+    return f"{verdict}: {failed}, {drawn}{_elsewhere(run, found)}"
+
+
+def _elsewhere(run: Run, found: Coverage | Breaking) -> str:
+    """On which task, where it is another than the run was trained on."""
+    return "" if found.task.to_fields() == thaw(run.config["task"]) else f"; on {found.task}"
 
 
 def _curve(curve: Sequence[Point]) -> list[str]:
@@ -345,7 +397,7 @@ def _curve(curve: Sequence[Point]) -> list[str]:
 def _figure(name: str, value: float | None) -> str:
     if value is None:
         return _NONE
-    return f"{_percent(value)} %" if name == "accuracy" else f"{value:.4g}"
+    return f"{percent(value)} %" if name == "accuracy" else f"{value:.4g}"
 
 
 def _bars(values: Sequence[float], top: float | None) -> str:

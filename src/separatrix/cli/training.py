@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from separatrix.models.population import Population
     from separatrix.store import Store
     from separatrix.tasks import Task
-    from separatrix.training import Curriculum, Halving, Job, Member, Trained, Training
+    from separatrix.training import Against, Curriculum, Halving, Job, Member, Trained, Training
 
 __all__ = ["train", "train_command"]
 
@@ -73,6 +73,10 @@ def train(
     halving: Annotated[
         str | None, Parameter(help="FIRST[:FACTOR]; drop all but the best at these steps, others follow.")
     ] = None,
+    against: Annotated[
+        str | None,
+        Parameter(help="EVERY[:SHARE]; a share of each batch are worst inputs, found anew at these steps."),
+    ] = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:1.")] = "auto",
     seats: Annotated[Whole | None, Parameter(help="Most members trained side by side.")] = None,
     compile: Annotated[
@@ -101,7 +105,9 @@ def train(
 
     if seats is not None and seats < 1:
         raise InvalidInput(f"A population has at least one seat; got seats={seats}.")
-    job = _staged(job, curriculum=_curriculum(curriculum), halving=_halving(halving))
+    job = _staged(
+        job, curriculum=_curriculum(curriculum), halving=_halving(halving), against=_against(against)
+    )
     job.population(1, own_code=True)  # what does not fit is refused before anything is written
     place = default_place() if store is None else store
     if save_plan is not None:
@@ -201,8 +207,10 @@ def _job(
     )
 
 
-def _staged(job: Job, *, curriculum: Curriculum | None, halving: Halving | None) -> Job:
-    training = dataclasses.replace(job.training, curriculum=curriculum, halving=halving)
+def _staged(
+    job: Job, *, curriculum: Curriculum | None, halving: Halving | None, against: Against | None
+) -> Job:
+    training = dataclasses.replace(job.training, curriculum=curriculum, halving=halving, against=against)
     return dataclasses.replace(job, training=training)
 
 
@@ -224,6 +232,21 @@ def _halving(text: str | None) -> Halving | None:
         return None
     numbers = _numbers("--halving", text, shape="FIRST or FIRST:FACTOR", such="1000:2", least=1)
     return Halving(**dict(zip(("first", "factor"), numbers, strict=False)))
+
+
+def _against(text: str | None) -> Against | None:
+    from separatrix.training import Against
+
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18})(?::([0-9]{0,18}\.?[0-9]{1,18}))?", text, re.ASCII)
+    if found is None:
+        raise InvalidInput(
+            "--against is EVERY or EVERY:SHARE, a number of steps and a share between 0 and 1, such as "
+            f"500:0.25; got '{text[:40]}'."
+        )
+    every, share = found.groups()
+    return Against(every=int(every)) if share is None else Against(every=int(every), share=float(share))
 
 
 def _numbers(flag: str, text: str, *, shape: str, such: str, least: int) -> list[int]:

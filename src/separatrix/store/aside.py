@@ -8,12 +8,17 @@ from typing import Final
 
 from separatrix.errors import InvalidFile
 from separatrix.files import replace_file
+from separatrix.store.evidence import FOLDER, SUFFIXES
 from separatrix.store.runs import Run
 from separatrix.store.store import Store
 
 __all__ = ["set_aside"]
 
-_FILES: Final = (("weights", "safetensors"), ("curves", "parquet"))
+_FILES: Final = (
+    ("weights", "safetensors"),
+    ("curves", "parquet"),
+    *((FOLDER, suffix) for suffix in SUFFIXES),
+)
 _MOST: Final = 10_000
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, final
 
 from separatrix.store.claims import CLAIM, claiming, is_claimed
+from separatrix.store.evidence import FOLDER, SUFFIXES
 from separatrix.store.store import Store
 
 __all__ = ["Cleaned", "Leftover", "clean"]
@@ -18,6 +19,8 @@ __all__ = ["Cleaned", "Leftover", "clean"]
 _KEY: Final = r"[0-9a-f]{64}"
 _CHECKPOINT: Final = re.compile(r"step-[0-9]{12}\.safetensors")
 _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
+_OF_RUNS: Final = {"curves": ("parquet",), "weights": ("safetensors",), FOLDER: SUFFIXES}
+"""Folders with a file for each run, and how the names of such files end."""
 _OLD: Final = 3600.0
 """Seconds after which nobody is writing to a temporary file any more."""
 
@@ -68,17 +71,13 @@ def clean(store: Store, *, dry_run: bool = False) -> Cleaned:
 
 
 def _strays(store: Store) -> Iterator[Leftover]:
-    """Curves and weights of no run, and temporary files that a killed process left long ago."""
+    """Curves, weights and evidence of no run, and temporary files that a killed process left long ago."""
     # The files first and the rows after: a file that is there now has had its row for longer.
-    files = [
-        (path, suffix)
-        for kind, suffix in (("curves", "parquet"), ("weights", "safetensors"))
-        for path in _files(store.path / kind)
-    ]
+    files = [(path, suffixes) for kind, suffixes in _OF_RUNS.items() for path in _files(store.path / kind)]
     keys = store.all_keys()
-    for path, suffix in files:
-        named = re.fullmatch(rf"({_KEY})\.{suffix}", path.name)
-        if named is not None and named[1] not in keys:
+    for path, suffixes in files:
+        key, _, suffix = path.name.partition(".")
+        if re.fullmatch(_KEY, key) and suffix in suffixes and key not in keys:
             yield _leftover(path, "belongs to no run")
         elif _PART.fullmatch(path.name) and time.time() - path.stat().st_mtime > _OLD:
             yield _leftover(path, "was never finished")

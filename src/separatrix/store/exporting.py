@@ -13,40 +13,48 @@ from separatrix.errors import InvalidInput
 from separatrix.files import replace_file
 from separatrix.store.runs import Run
 
-__all__ = ["SUFFIXES", "as_csv", "export", "rows_of"]
+__all__ = ["SUFFIXES", "Figures", "as_csv", "export", "rows_of"]
 
 SUFFIXES: Final = (".csv", ".json", ".jsonl", ".parquet")
 _FIRST: Final = ("key", "status", "steps", "solved_at", "accuracy", "low", "high", "correct", "examples")
 
 Cell: TypeAlias = bool | int | float | str | None
+Figures: TypeAlias = Mapping[str, Mapping[str, bool | int]]
+"""What evidence says in numbers, by the keys of runs."""
 
 
-def export(runs: Sequence[Run], path: Path) -> None:
-    """Write the runs whole into a file, in the form that its name says."""
+def export(runs: Sequence[Run], path: Path, *, evidence: Figures | None = None) -> None:
+    """Write the runs whole into a file, in the form that its name says.
+
+    What was found out about them is beside them: in columns, or in JSON under their keys.
+    """
     match path.suffix.lower():
         case ".csv":
-            content = as_csv(runs).encode()
+            content = as_csv(runs, evidence=evidence).encode()
         case ".json":
-            content = f"{_json({'runs': [run.to_json() for run in runs]})}\n".encode()
+            beside = {"evidence": evidence} if evidence else {}
+            content = f"{_json({'runs': [run.to_json() for run in runs], **beside})}\n".encode()
         case ".jsonl":
             content = "".join(f"{_json(run.to_json())}\n" for run in runs).encode()
         case ".parquet":
-            content = _as_parquet(runs)
+            content = _as_parquet(runs, evidence)
         case _:
             raise InvalidInput(f"Runs are written to {', '.join(SUFFIXES)}; got the name '{path.name}'.")
     replace_file(path, content)
 
 
-def rows_of(runs: Sequence[Run]) -> tuple[list[str], list[dict[str, Cell]]]:
+def rows_of(
+    runs: Sequence[Run], *, evidence: Figures | None = None
+) -> tuple[list[str], list[dict[str, Cell]]]:
     """The columns, those that every run has first, and the rows; a setting is named `member.lr`."""
-    rows = [_flat(run) for run in runs]
+    rows = [{**_flat(run), **(evidence or {}).get(run.key, {})} for run in runs]
     names = {name for row in rows for name in row}
     return [*_FIRST, *sorted(names.difference(_FIRST))], rows
 
 
-def as_csv(runs: Sequence[Run]) -> str:
+def as_csv(runs: Sequence[Run], *, evidence: Figures | None = None) -> str:
     """The table as text; what a run does not have is empty."""
-    names, rows = rows_of(runs)
+    names, rows = rows_of(runs, evidence=evidence)
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -54,11 +62,11 @@ def as_csv(runs: Sequence[Run]) -> str:
     return text.getvalue()
 
 
-def _as_parquet(runs: Sequence[Run]) -> bytes:
+def _as_parquet(runs: Sequence[Run], evidence: Figures | None) -> bytes:
     import pyarrow as pa  # noqa: PLC0415  heavy, and needed here only
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    names, rows = rows_of(runs)
+    names, rows = rows_of(runs, evidence=evidence)
     columns = {name: _of_one_kind([row.get(name) for row in rows]) for name in names}
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink, compression="zstd")

@@ -3,6 +3,8 @@
     runs.sqlite                               a row for every run, under the hash of its full config
     curves/<run>.parquet                      its learning curve
     weights/<run>.safetensors                 its weights when it had finished
+    evidence/<run>.coverage.json              what is proven about it, case by case
+    evidence/<run>.breaking.json              what came of attacks on it
     checkpoints/<population>/step-….safetensors   where a population that is still trained goes on from
     aside/<run>/                              what was found damaged, before the run was trained again
 
@@ -21,10 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from separatrix.errors import InvalidFile, InvalidInput, UnknownName
+from separatrix.evidence import Breaking, Coverage
 from separatrix.records import Reader, parse_json
 from separatrix.store.claims import claimant, claiming, is_claimed
 from separatrix.store.curves import Point, read_curve, write_curve
 from separatrix.store.database import Database
+from separatrix.store.evidence import BREAKING, COVERAGE, FOLDER, Evidence, read_evidence, suffix_of
+from separatrix.store.evidence import write_evidence as write_record
 from separatrix.store.keys import SHORT, canonical, key_of, require_key, short
 from separatrix.store.runs import FINISHED, Config, Result, Run, Status, checked_config
 
@@ -280,6 +285,20 @@ class Store:
 
         path = self._made("weights", self._require(key), "safetensors")
         write_sealed(path, tensors, owner=key, meta=metadata or {})
+        return path
+
+    def coverage(self, key: str) -> Coverage | None:
+        """What was last proven about a run; None if nobody tried."""
+        return read_evidence(self.place(FOLDER, self.run(key).key, COVERAGE), Coverage)
+
+    def breaking(self, key: str) -> Breaking | None:
+        """What came of the last attacks on a run; None if nobody tried."""
+        return read_evidence(self.place(FOLDER, self.run(key).key, BREAKING), Breaking)
+
+    def write_evidence(self, key: str, record: Evidence) -> Path:
+        """Keep what was found out about a run, in the place of what was known before."""
+        path = self._made(FOLDER, self._require(key), suffix_of(record))
+        write_record(path, record)
         return path
 
     @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from separatrix.training.jobs import Job, Plan
-from separatrix.training.recipes import Curriculum, Halving, Member, Training
+from separatrix.training.recipes import Against, Curriculum, Halving, Member, Training
 from separatrix.training.running import Observer, Trained, load_run, run_job, train
 
 __all__ = [
+    "Against",
     "Curriculum",
     "Halving",
     "Job",

@@ -39,7 +39,10 @@ _MATRICES: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of the population, measured: of a step, of all looks on a member's way, of the last one."""
+    """Seconds of the population, measured: of a step, of all looks on a member's way, of the last one.
+
+    Where worst inputs are trained against, of all attacks too.
+    """
 
     step: float
     looks: float
@@ -47,6 +50,7 @@ class Timing:
     device: str
     part: str | None
     """What was timed in place of the whole, if that would have taken too long."""
+    attacks: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,10 @@ class Cost:
     bounded: bool
     """Whether members may stop before their last step, so that this is the most it can come to."""
     timing: Timing | None
+    attacks: int = 0
+    """How often a member's worst inputs are looked for, if it is trained against them."""
+    share: float = 0.0
+    """Of a batch, what they have from then on."""
 
     @property
     def all_steps(self) -> int:
@@ -87,7 +95,7 @@ class Cost:
         return None if self.timing is None else self.rounds * self._of_a_round(self.timing)
 
     def _of_a_round(self, timing: Timing) -> float:
-        return self.steps * timing.step + timing.looks + timing.test
+        return self.steps * timing.step + timing.looks + timing.attacks + timing.test
 
     def to_fields(self) -> JsonObject:
         """The counts as JSON values."""
@@ -126,6 +134,7 @@ def cost_of(
     parameters = sum(values.numel() for values in single.parameters())
     flops, flops_from = _flops(job, own_code=own_code)
     number = 8 if job.training.precision == "float64" else 4
+    against = job.training.against
     return Cost(
         members=len(job.members),
         in_store=known,
@@ -140,6 +149,8 @@ def cost_of(
         bytes=_MATRICES * number * parameters * taken,
         step_bytes=step_bytes(job, placing),
         checkpoint_step=checkpoint,
+        attacks=0 if against is None else against.attacks(job.training.steps),
+        share=0.0 if against is None else against.share,
         bounded=job.training.stop != "never" or job.training.halving is not None,
         timing=_timing(job, placing) if rest else None,
     )
@@ -207,6 +218,7 @@ def _timing(job: Job, placing: Placing) -> Timing:
     return Timing(
         step=step * share * training.batch / batch,
         looks=look * share * training.eval_examples * count,
+        attacks=_attacks(job, placing),
         test=look * share * training.test_examples,
         device=_named(placing.device),
         part=None
@@ -246,9 +258,27 @@ def _timed(job: Job, placing: Placing, *, seats: int, batch: int) -> tuple[float
     return step, _seconds(look, device) / examples
 
 
+def _attacks(job: Job, placing: Placing) -> float:
+    """Seconds of all attacks: they go from member to member, so one is timed."""
+    against = job.training.against
+    if against is None:
+        return 0.0
+    course = _course(job, placing, seats=1, batch=2)
+    attacker, weights = course.attacker, course.weights_of(0)
+    assert attacker is not None
+    once = _seconds(lambda: attacker.found(weights, seed=0, step=against.every), placing.device)
+    return once * placing.seats * against.attacks(job.training.steps)
+
+
 def _course(job: Job, placing: Placing, *, seats: int, batch: int) -> Course:
     """A course at the task's full size, to be timed and thrown away."""
-    training = dataclasses.replace(job.training, batch=batch, curriculum=None, halving=None)
+    training = dataclasses.replace(
+        job.training,
+        batch=batch,
+        curriculum=None,
+        halving=None,
+        against=job.training.against if batch > 1 else None,
+    )
     part = dataclasses.replace(job, training=training, members=job.members[:seats])
     return Course(part, dataclasses.replace(placing, seats=seats))
 
@@ -280,6 +310,7 @@ def rows_of(cost: Cost) -> list[tuple[str, str]]:
         ("to train", f"{cost.to_train:,}"),
         ("steps of a member", f"{cost.steps:,}"),
         ("examples of a member", f"{cost.examples:,}"),
+        *([("attacks on a member", _attacked(cost))] if cost.attacks else []),
         ("parameters of a member", f"{cost.parameters:,}"),
         ("FLOP of a member's step", f"{in_thousands(cost.flops)} ({cost.flops_from})"),
     ]
@@ -300,6 +331,10 @@ def rows_of(cost: Cost) -> list[tuple[str, str]]:
             ("time", _in_words(cost.seconds, bounded=cost.bounded)),
         ]
     return rows
+
+
+def _attacked(cost: Cost) -> str:
+    return f"{cost.attacks:,}; what they find is {cost.share:.3g} of each batch behind them"
 
 
 def _in_words(seconds: float, *, bounded: bool) -> str:

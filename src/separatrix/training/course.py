@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -23,12 +23,16 @@ from separatrix.records import JsonObject, Reader
 from separatrix.store import Point, Status
 from separatrix.training.engine import Engine, Meters
 from separatrix.training.evaluation import Counted, evaluate
+from separatrix.training.found import Found
 from separatrix.training.jobs import Job
 from separatrix.training.memory import ran_out
 from separatrix.training.optimiser import OptimiserState, Rates
 from separatrix.training.packing import pack
 from separatrix.training.recipes import Member
-from separatrix.training.sources import sources
+from separatrix.training.sources import Source, sources
+
+if TYPE_CHECKING:
+    from separatrix.training.against import Attack
 
 __all__ = ["Course", "Outcome", "Placing"]
 
@@ -93,6 +97,7 @@ class Course:
         """Steps of the population as a whole."""
         self._stages = sources(self.task, self.training.curriculum, device=placing.device)
         self._stage = 0
+        self.attacker = self._attacker()
         self._seat(min(placing.seats, len(self.waiting)))
         self._fill()
 
@@ -109,6 +114,7 @@ class Course:
         self.meters = Meters.zero(seats, device)
         self.rates = Rates.of([Member()] * seats, steps=self.training.steps, device=device)
         self.seats = [_Seat() for _ in range(seats)]
+        self.found = self._nothing_found(seats)
         self.engine = Engine(
             self.task,
             self.population,
@@ -119,7 +125,30 @@ class Course:
             self.training,
             compiled=self.placing.compiled,
         )
-        self.engine.use(self._stages[self._stage])
+        self.engine.use(self._source)
+
+    def _attacker(self) -> Attack | None:
+        """What looks for worst inputs, if they are trained against."""
+        if self.training.against is None:
+            return None
+        from separatrix.training.against import Attack  # noqa: PLC0415  few trainings need it
+
+        dtype = torch.float64 if self.training.precision == "float64" else torch.float32
+        single = self.job.population(1, own_code=self.placing.own_code)
+        single = single.to(device=self.placing.device, dtype=dtype)
+        return Attack(single, self.task, cases=self.training.against.cases)
+
+    def _nothing_found(self, seats: int) -> Found | None:
+        against = self.training.against
+        if against is None:
+            return None
+        return Found.nothing(
+            self.task, members=seats, kept=against.kept, share=against.share, device=self.placing.device
+        )
+
+    @property
+    def _source(self) -> Source:
+        return replace(self._stages[self._stage], found=self.found)
 
     @property
     def done(self) -> bool:
@@ -140,7 +169,7 @@ class Course:
         end early, before anybody is due: going on from there is the same as having gone on at once.
         """
         self._choose_stage()
-        steps = min(self._due(seat.step) - seat.step for seat in self.seats if seat.member is not None)
+        steps = min(self._stops(seat.step) - seat.step for seat in self.seats if seat.member is not None)
         taken = 0
         for count in _portions(steps, self.placing.device):
             self.engine.run(count)
@@ -158,11 +187,37 @@ class Course:
                 if self._due(last) == seat.step:
                     due.append(row)
         self.outcomes = self._look(due) if due else []
+        self._attack()
         self._fill()
+
+    def _attack(self) -> None:
+        """Look for the worst inputs of those who are due, and keep them."""
+        against = self.training.against
+        if against is None or self.attacker is None or self.found is None:
+            return
+        for row, seat in enumerate(self.seats):
+            if seat.member is None or seat.step % against.every:
+                continue
+            seed = self.job.members[seat.member].seed
+            worst = self.attacker.worst(self.weights_of(row), seed=seed, step=seat.step)
+            if worst is None:
+                self.found.clear(row)
+            else:
+                self.found.put(row, worst)
+
+    def weights_of(self, row: int) -> dict[str, Tensor]:
+        """A row's weights as a population of one has them."""
+        return {name: value[row : row + 1] for name, value in self.population.state_dict().items()}
 
     def _wait(self) -> None:
         if self.placing.device.type == "cuda":
             torch.cuda.synchronize(self.placing.device)
+
+    def _stops(self, step: int) -> int:
+        """The first step behind this one at which anything but a step happens to a member."""
+        against = self.training.against
+        due = self._due(step)
+        return due if against is None else min(due, (step // against.every + 1) * against.every)
 
     def _due(self, step: int) -> int:
         """The first step behind this one at which a member is looked at."""
@@ -179,7 +234,7 @@ class Course:
         stage = max(place for place, source in enumerate(self._stages) if source.begins <= step)
         if stage != self._stage:
             self._stage = stage
-            self.engine.use(self._stages[stage])
+            self.engine.use(self._source)
 
     def _look(self, rows: list[int]) -> list[Outcome]:
         """What is seen of those in these rows, and of them who leaves."""
@@ -289,6 +344,8 @@ class Course:
             self.rates.put(row, member)
             self.state.clear(row)
             self.meters.clear(row)
+            if self.found is not None:
+                self.found.clear(row)
         if not self.waiting and not self.placing.keeps_rows and any(self.occupied):
             self._close_up()
 
@@ -310,7 +367,9 @@ class Course:
 
     def _tensors_of_all(self) -> dict[str, Tensor]:
         """What changes in training, one row for each seat."""
-        return {"weights": self.packed.values, **vars(self.state), **_prefixed(vars(self.meters))}
+        found = {} if self.found is None else _prefixed("found", self.found.tensors())
+        meters = _prefixed("meter", vars(self.meters))
+        return {"weights": self.packed.values, **vars(self.state), **meters, **found}
 
     def saved(self) -> tuple[dict[str, Tensor], JsonObject]:
         """Everything that going on needs, as tensors and as JSON."""
@@ -401,8 +460,8 @@ def _or_infinity(loss: float | None) -> float:
     return math.inf if loss is None else loss
 
 
-def _prefixed(counters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {f"meter_{name}": counter for name, counter in counters.items()}
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}_{name}": tensor for name, tensor in tensors.items()}
 
 
 def _plain(point: Point) -> JsonObject:

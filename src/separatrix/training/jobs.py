@@ -56,7 +56,12 @@ class Job(Record):
 
         `own_code` allows to run the code that a model such as `module:factory` names.
         """
-        return build(self.model, signature_of(self.built_task), members, own_code=own_code)
+        population = build(self.model, signature_of(self.built_task), members, own_code=own_code)
+        if self.training.against is not None:
+            from separatrix.training.against import require_covered  # noqa: PLC0415  few trainings need it
+
+            require_covered(population, self.built_task)
+        return population
 
     def config_of(self, member: Member) -> JsonObject:
         """The full config of one run, which its key is the hash of.

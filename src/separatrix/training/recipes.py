@@ -9,7 +9,7 @@ from typing import Literal
 from separatrix.options import check_types, option, require
 from separatrix.records import JsonObject, Reader, Record, require_kind
 
-__all__ = ["Curriculum", "Halving", "Member", "Training"]
+__all__ = ["Against", "Curriculum", "Halving", "Member", "Training"]
 
 Schedule = Literal["constant", "cosine"]
 Precision = Literal["float32", "bfloat16", "float64"]
@@ -172,6 +172,59 @@ class Halving(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Against(Record):
+    """Training against a member's own worst inputs: every `every` steps they are looked for and kept.
+
+    An attack tries `cases` pairs of a question and a right answer, those of the step, and keeps the worse
+    half of what it finds, right or wrong; of all that was found the newest `kept` stay. From the first attack
+    on `share` of every batch is drawn from them.
+    """
+
+    SCHEMA = "separatrix.against"
+
+    every: int
+    share: float = 0.25
+    cases: int = 256
+    kept: int = 1024
+
+    def __post_init__(self) -> None:
+        check_types(self, name="Training against worst inputs")
+        require(
+            1 <= self.every < _MOST,
+            f"Worst inputs are looked for every 1 to 2^40 − 1 steps; got every={_shown(self.every)}.",
+        )
+        require(
+            0 < self.share < 1,
+            f"The share of a batch that worst inputs have lies between 0 and 1; got share={self.share}. "
+            "Try 0.25.",
+        )
+        for name in ("cases", "kept"):
+            value = getattr(self, name)
+            require(
+                1 <= value <= 1 << 20,
+                f"Training against worst inputs needs {name} from 1 to 2^20; got {name}={_shown(value)}.",
+            )
+
+    def attacks(self, steps: int) -> int:
+        """How often a member is attacked in so many steps; after the last there is nothing to learn from."""
+        return (steps - 1) // self.every
+
+    def to_fields(self) -> JsonObject:
+        """The fields as JSON values."""
+        return {"every": self.every, "share": float(self.share), "cases": self.cases, "kept": self.kept}
+
+    @classmethod
+    def from_fields(cls, read: Reader) -> Against:
+        """What `read` holds."""
+        return cls(
+            every=read.count("every"),
+            share=read.measured("share"),
+            cases=read.count("cases"),
+            kept=read.count("kept"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Training(Record):
     """What all members of a population share.
 
@@ -193,6 +246,7 @@ class Training(Record):
     solved: float = option(1.0, help="accuracy at a look that counts as solved")
     curriculum: Curriculum | None = option(None, help="short inputs first", flag=False)
     halving: Halving | None = option(None, help="drop members that fall behind", flag=False)
+    against: Against | None = option(None, help="feed a member's worst inputs back to it", flag=False)
 
     def __post_init__(self) -> None:
         check_types(self, name="Training")
@@ -213,6 +267,7 @@ class Training(Record):
             self.curriculum is None or self.halving is None,
             "Members under a curriculum go in step, and halving lets others start later; choose one of them.",
         )
+        self._check_against()
         if self.curriculum is not None:
             require(
                 self.curriculum.steps < self.steps,
@@ -226,14 +281,39 @@ class Training(Record):
                 f"first={self.halving.first:,} of {self.steps:,} steps.",
             )
 
+    def _check_against(self) -> None:
+        require_kind("Training", "against", self.against, Against, or_none=True)
+        if self.against is None:
+            return
+        require(
+            self.curriculum is None,
+            "Worst inputs have full length and a curriculum begins with short ones; choose one of them.",
+        )
+        require(
+            self.stop == "never",
+            "Against its worst inputs a member goes on when random ones are all right; got "
+            f"stop={self.stop}. Try stop=never.",
+        )
+        require(
+            self.against.every < self.steps,
+            "Worst inputs are looked for on a member's way, so for the first time before its last step; got "
+            f"every={self.against.every:,} of {self.steps:,} steps.",
+        )
+        require(
+            self.batch >= 2, "A batch that worst inputs share has at least two examples; got batch=1. Try 64."
+        )
+
     @property
     def compares(self) -> bool:
         """Whether how long a member goes on depends on the others."""
         return self.halving is not None or self.stop == "first"
 
     def to_fields(self) -> JsonObject:
-        """The fields as JSON values."""
-        return {
+        """The fields as JSON values; what joined later is left out where it is not asked for.
+
+        So trainings that were described before it came keep their keys.
+        """
+        fields: JsonObject = {
             "steps": self.steps,
             "batch": self.batch,
             "precision": self.precision,
@@ -246,6 +326,7 @@ class Training(Record):
             "curriculum": None if self.curriculum is None else self.curriculum.to_fields(),
             "halving": None if self.halving is None else self.halving.to_fields(),
         }
+        return fields if self.against is None else {**fields, "against": self.against.to_fields()}
 
     @classmethod
     def from_fields(cls, read: Reader) -> Training:
@@ -262,6 +343,7 @@ class Training(Record):
             solved=read.measured("solved"),
             curriculum=read.optional_record("curriculum", Curriculum),
             halving=read.optional_record("halving", Halving),
+            against=read.record("against", Against) if read.has("against") else None,
         )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.tasks.interface import Batch, Task, WordTask
+from separatrix.training.found import Found
 from separatrix.training.recipes import Curriculum
 
 __all__ = ["Source", "sources"]
@@ -23,18 +24,23 @@ class Source:
     task: Task
     begins: int = 0
     tokens: Int[Tensor, "token"] | None = None
+    found: Found | None = None
+    """Where a share of every batch comes from instead."""
 
     def draw(self, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"], *, batch: int) -> Batch:
         """`batch` examples for each member, one after another: its own, at its own step."""
         rows = len(seeds) * batch
         place = torch.arange(batch, device=seeds.device)
-        numbers = (steps.unsqueeze(1) * batch + place).flatten()
+        numbers = steps.unsqueeze(1) * batch + place
         drawn = self.task.sample(
-            rows, seed=seeds.repeat_interleave(batch, output_size=rows), start=numbers, device=seeds.device
+            rows,
+            seed=seeds.repeat_interleave(batch, output_size=rows),
+            start=numbers.flatten(),
+            device=seeds.device,
         )
-        if self.tokens is None:
-            return drawn
-        return dataclasses.replace(drawn, inputs=self.tokens[drawn.inputs])
+        if self.tokens is not None:
+            drawn = dataclasses.replace(drawn, inputs=self.tokens[drawn.inputs])
+        return drawn if self.found is None else self.found.mixed(drawn, seeds, numbers)
 
 
 def sources(task: Task, curriculum: Curriculum | None, *, device: torch.device) -> tuple[Source, ...]:

@@ -13,7 +13,7 @@ from separatrix.certificates.one_layer.contexts import Contexts
 from separatrix.certificates.one_layer.float_errors import ROUNDING, FloatErrors
 from separatrix.certificates.one_layer.form import OneLayer, activated
 from separatrix.certificates.one_layer.relaxations import Interval
-from separatrix.certificates.questions import Question, questions_of
+from separatrix.certificates.questions import Question, Region, questions_of
 from separatrix.models.population import Population
 from separatrix.tasks import Task, task
 from separatrix.tasks.index_lookup import IndexLookup
@@ -91,7 +91,7 @@ def _check_inside(between: Interval, found: Tensor) -> None:
     assert bool((found - room <= between.high).all())
 
 
-@pytest.mark.parametrize("seed", seeds(3, 40))
+@pytest.mark.parametrize("seed", seeds(2, 40))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_margins_are_below_every_input(kind: str, seed: int) -> None:
     positive = 0
@@ -147,6 +147,8 @@ def test_what_is_below_the_output_is_below_everywhere(kind: str) -> None:
             z, far = bounds._behind_map(known)
             reach = bounds._reach(known, z)
             assert bool((form.last.centre(behind - z).norm(dim=1) <= far).all())
+            box = bounds._box(known, z, reach)
+            assert bool((form.last.centre(behind - z).norm(dim=1) <= box).all())
             assert bool((behind.abs() <= reach.largest_behind).all())
             assert bool((stream.abs() <= reach.largest).all())
             least = (behind @ directions.T).amin(0)
@@ -220,3 +222,72 @@ def test_a_stream_far_from_its_mean() -> None:
                 assert bool((margin <= true)[margin > 0].all())
             errors = FloatErrors(form, question, contexts.tables, unit=ROUNDING["float32"])
             assert not bool(errors.scores.isfinite().all())  # float32 has no digits left for the rest
+
+
+def alone(question: Question, options: Tensor) -> Question:
+    """The question with one input only, whatever is right there."""
+    allowed = torch.nn.functional.one_hot(options, question.options.shape[1]).bool()
+    return Question(
+        query="one",
+        asked=question.asked,
+        options=question.options,
+        regions=tuple(
+            Region(target="one", allowed=allowed, requirements=region.requirements)
+            for region in question.regions
+        ),
+    )
+
+
+@pytest.mark.parametrize("where", ["readout", "up", "down"])
+def test_roundings_behind_attention_count(where: str) -> None:
+    """Large numbers that cancel in one of the last maps: float32 moves the leads, and margins stay below."""
+    asked = task("index-lookup", n=3, alphabet=4, lengths="full")
+    positive = 0
+    for seed in range(10):
+        population = drawn(asked, seed=seed, scale=10, dtype=torch.float32)
+        question = alone(questions_of(asked)[seed % 3], torch.zeros(4, dtype=torch.long))
+        weights, dice = weights_of(population), torch.Generator().manual_seed(seed)
+        if where == "readout":  # the same for all classes
+            weights["readout.weight"] += 300 * torch.randn(1, 8, 1, generator=dice)
+        else:
+            form, tables = seen_by(population, question)
+            stream = tables.stream(*tables.sums(torch.zeros(1, 4, dtype=torch.long)))
+            came = form.second(stream) if where == "up" else _units(form, stream)
+            name = f"blocks.0.feed_forward.{where}"
+            large = 100 * torch.randn(weights[f"{name}.weight"].shape, generator=dice)
+            weights[f"{name}.weight"] += large
+            weights[f"{name}.bias"] -= (came @ large[0].double()).float()
+        _, _, bounds = bounds_of(population, question, floats=True)
+        options = torch.zeros(1, 4, dtype=torch.long)
+        for place, region in enumerate(question.regions):
+            true = least_leads(population, asked, question, place, options)
+            margin = bounds.margins(bounds.sharpened(bounds.bracket(place)), region.requirements)
+            assert bool((margin <= true)[margin > 0].all())
+            positive += int((margin > 0).sum())
+    assert positive > 0
+
+
+def _units(form: OneLayer, stream: Tensor) -> Tensor:
+    return activated(form.feed_forward.activation, form.feed_forward.up(form.second(stream)))
+
+
+def test_a_length_that_bends_counts() -> None:
+    """Units far out on their straight side: what is left of the map is the norm, whose length is convex."""
+    asked = task("match2", n=4, modulus=4)
+    for seed in range(12):
+        population = drawn(asked, seed=seed, scale=(4.0, 10.0, 30.0)[seed % 3], causal=False, heads=1)
+        weights = weights_of(population)
+        weights["blocks.0.feed_forward.up.bias"].fill_(60.0)
+        weights["blocks.0.feed_forward.down.weight"].mul_(10)
+        question = questions_of(asked)[seed]
+        form, contexts, bounds = bounds_of(population, question, floats=False)
+        dice = torch.Generator().manual_seed(seed)
+        directions = torch.randn(40, form.last.width, generator=dice, dtype=torch.float64)
+        for place, region in enumerate(question.regions):
+            stream = streams(contexts, every(region, contexts.tables.positions))
+            behind = stream + form.feed_forward(form.second(stream))
+            known = bounds.sharpened(bounds.bracket(place))
+            reach = bounds._reach(known, bounds._behind_map(known)[0])
+            found = bounds._least(known, directions, reach)
+            least = (behind @ directions.T).amin(0)
+            assert bool((found <= least + 1e-9 * (1 + least.abs())).all())

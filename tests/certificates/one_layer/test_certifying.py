@@ -10,7 +10,7 @@ from torch import Tensor
 
 from separatrix.certificates import certify
 from separatrix.certificates.one_layer import Effort, certify_one_layer
-from separatrix.certificates.one_layer.certifying import Judge
+from separatrix.certificates.one_layer.certifying import Judge, _Asked
 from separatrix.certificates.questions import Question, Region, questions_of
 from separatrix.evidence import Case, Coverage
 from separatrix.models.population import Population
@@ -129,6 +129,12 @@ def test_padding_is_seen_by_a_model_that_looks_ahead() -> None:
     seen = 0
     for question in questions_of(asked)[:6]:
         assert question.length < asked.length
+        tables, region = _Asked(judge, question).tables, question.regions[0]
+        options = every(region, question.length)[:200]
+        padded = torch.nn.functional.pad(options, (0, tables.positions - question.length))
+        found = judge.form.tail(tables.stream(*tables.sums(padded)))
+        said = outputs(population, question, spelled(asked, question, region, options))
+        torch.testing.assert_close(found, said.double(), rtol=1e-3, atol=1e-3)
         for case, region in zip(judge.answered(question), question.regions, strict=True):
             wrong = wrong_inputs(population, asked, question, region)
             assert (case.verdict == "proved") <= (len(wrong) == 0)

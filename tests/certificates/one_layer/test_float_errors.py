@@ -138,7 +138,7 @@ class Stages:
         assert bool((off <= self.errors.outputs(every_output, reach)).all())
 
 
-@pytest.mark.parametrize("seed", seeds(4, 60))
+@pytest.mark.parametrize("seed", seeds(2, 60))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_the_worst_rounding_is_within_the_bounds_at_every_stage(kind: str, seed: int) -> None:
     for number, (name, sizes, causal) in enumerate(TASKS):
@@ -162,7 +162,7 @@ def test_the_worst_rounding_is_within_the_bounds_at_every_stage(kind: str, seed:
             stages.check_tail(stream, units, z, machine.answers(z))
 
 
-@pytest.mark.parametrize("seed", seeds(3, 60))
+@pytest.mark.parametrize("seed", seeds(2, 60))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_float32_is_within_its_bounds_at_every_stage(kind: str, seed: int) -> None:
     for number, (name, sizes, causal) in enumerate(TASKS):
@@ -189,6 +189,25 @@ def test_keys_and_queries_of_other_numbers_of_a_pair() -> None:
     for number in range(8):
         question = questions_of(asked)[number]
         stages_hold(population, asked, question, random_input(question, number))
+
+
+def test_angles_of_far_positions() -> None:
+    """An angle is a product with the position: far out it is off by more, and so are scores."""
+    asked = task("index-lookup", n=1000, alphabet=2, lengths="full")
+    population = drawn(asked, "llama", seed=3, scale=20, width=8, heads=1)
+    weight = weights_of(population)["blocks.0.mixer.inward.weight"]
+    weight[0, 1:, :16] = 0  # nothing cancels before the turn, and one pair of numbers is turned
+    weight[0, 0, [0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15]] = 0
+    weight[0, 0, :16] *= 30
+    form, question = form_of(population), questions_of(asked)[17]
+    options = random_input(question, 0)
+    stages = Stages(form, alone(question, options), options)
+    row = question.inputs(options.unsqueeze(0))[0]
+    for draw in range(12):
+        machine = BadMachine(form, 2.0**-24, torch.Generator().manual_seed(draw))
+        scores, stream = machine.attended(machine.read(row), question.asked)
+        stages.check_scores(scores)
+        stages.check_stream(stream)
 
 
 def test_reals_that_cancel() -> None:
@@ -356,6 +375,32 @@ def test_float64_is_within_its_bounds(kind: str) -> None:
                     assert lead - arb(margin) < 1e-8
     finally:
         ctx.dps = old
+
+
+@pytest.mark.parametrize("kind", ["transformer", "llama"])
+def test_the_worst_rounding_of_the_map_is_below_its_bounds(kind: str) -> None:
+    """One input with nothing open but the map's own roundings: what is said of the stream behind it holds."""
+    asked = task("index-lookup", n=3, alphabet=3, lengths="full")
+    for seed in range(6):
+        form = form_of(drawn(asked, kind, seed=seed, scale=(5.0, 30.0)[seed % 2]))
+        question = questions_of(asked)[seed % 3]
+        options = random_input(question, seed)
+        only = alone(question, options)
+        tables = tables_of(form, only)
+        contexts = Contexts(tables, only)
+        bounds = Bounds(form, contexts, FloatErrors(form, only, tables, unit=UNIT))
+        known = bounds.sharpened(bounds.bracket(0))
+        stream = tables.stream(*tables.sums(options.unsqueeze(0)))[0]
+        reach = bounds._reach(known, bounds._behind_map(known)[0])
+        dice = torch.Generator().manual_seed(seed)
+        directions = torch.randn(50, form.last.width, generator=dice, dtype=torch.float64)
+        found = bounds._least(known, directions, reach)
+        exact = directions @ (stream + form.feed_forward(form.second(stream)))
+        torch.testing.assert_close(found, exact, rtol=0.02, atol=0.02)
+        for draw in range(30):
+            machine = BadMachine(form, 2.0**-24, torch.Generator().manual_seed(draw))
+            z = machine.behind(stream, machine.units(stream))
+            assert bool((found <= directions @ z).all())
 
 
 def test_every_input_of_a_region_is_covered_by_both_paths() -> None:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from separatrix.certificates.exhaustive import work_of
+from separatrix.certificates.fitting import require_fit
 from separatrix.errors import InvalidInput
 from separatrix.evidence import Counterexample
 from separatrix.generation.scripts import Script
@@ -24,16 +25,14 @@ from separatrix.models.interface import CausalModel, SequenceModel
 from separatrix.models.population import (
     CausalPopulation,
     Population,
-    Signature,
     SingleMember,
     population_of,
-    signature_of,
 )
 from separatrix.models.quantised import Quantised
 from separatrix.options import require
 from separatrix.precision import FixedPoint
 from separatrix.records import JsonValue
-from separatrix.tasks import Classes, Labels, Task, Tokens, Vectors
+from separatrix.tasks import Classes, Labels, Task, Vectors
 from separatrix.tasks.specs import spec_of
 from separatrix.witnesses import Witness
 from separatrix.witnesses.naming import arithmetic_of, weights_of
@@ -156,7 +155,7 @@ class _Trained(Subject):
         self, task: Task, population: Population, model: SequenceModel, device: torch.device | str | None
     ) -> None:
         _require_finite(population.state_dict())
-        _require_fit(population, task)
+        require_fit(population, task)
         super().__init__(task, model)
         self._model, self._home = model, _home(population)
         self._copy = _moved(population, device)
@@ -200,7 +199,7 @@ class _Rounded(Subject):
         )
         assert isinstance(population, CausalPopulation)
         _require_finite(population.state_dict())
-        _require_fit(population, task)
+        require_fit(population, task)
         super().__init__(task, model)
         self._model, self._home = model, _home(population)
         self._population = _moved(population, device)
@@ -365,26 +364,6 @@ def _require_finite(tensors: Mapping[str, Tensor]) -> None:
                 f"Weights are finite numbers, and '{name}' holds one that is not; there is nothing to break. "
                 "Train or load the model again."
             )
-
-
-def _require_fit(population: Population, task: Task) -> None:
-    made, asked = population.signature, signature_of(task)
-    fits = (made.inputs, made.targets) == (asked.inputs, asked.targets) and not (
-        asked.ahead and population.is_causal
-    )
-    if not fits or (population.longest is not None and asked.length > population.longest):
-        raise InvalidInput(
-            f"This {population.name} was made for {_in_words(made)}; {spec_of(task)} has "
-            f"{_in_words(asked)}. Name the task that it was made for."
-        )
-
-
-def _in_words(signature: Signature) -> str:
-    inputs, targets = signature.inputs, signature.targets
-    read = f"{inputs.size} tokens" if isinstance(inputs, Tokens) else f"rows of {inputs.width} numbers"
-    asked = f"{targets.size} classes" if isinstance(targets, Classes) else f"vectors of {targets.width}"
-    ahead = ", looking ahead" if signature.ahead else ""
-    return f"{signature.length} positions with {read} and {asked}{ahead}"
 
 
 def _require_readable(model: ExplicitModel, task: Task) -> None:

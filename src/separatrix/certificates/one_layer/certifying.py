@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from separatrix.certificates.fitting import require_fit
 from separatrix.certificates.one_layer.attack import Effort, Worst, worst_input
 from separatrix.certificates.one_layer.bounds import Bounds, Bracket
 from separatrix.certificates.one_layer.contexts import Contexts
@@ -27,7 +28,7 @@ from separatrix.certificates.one_layer.form import OneLayer, form_of
 from separatrix.certificates.one_layer.tables import Tables, tables_of
 from separatrix.certificates.questions import Question, Region, count_of, members_of, questions_of, spelled
 from separatrix.evidence import Case, Counterexample, Coverage, Verdict
-from separatrix.models.population import Population
+from separatrix.models.population import ModelConfig, Population, Signature
 from separatrix.options import require
 from separatrix.records import JsonValue
 from separatrix.tasks import Task
@@ -114,6 +115,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.form = form_of(self.population, device=self.device)
+        require_fit(self.population, self.task)
         self.sha256 = weights_of(self.population.member(0))
         self.population = self.population.alone(0).to(self.device)  # a copy: the caller's stays where it is
 
@@ -302,8 +304,18 @@ _given: list[Judge] = []
 """Of a process that was started to share the work, its one judge."""
 
 
-def _begin(population: Population, task: Task, effort: Effort, seed: int) -> None:
+def _begin(
+    kind: type[Population],
+    config: ModelConfig,
+    signature: Signature,
+    weights: dict[str, Tensor],
+    task: Task,
+    effort: Effort,
+    seed: int,
+) -> None:
     torch.set_num_threads(1)
+    population = kind(config, signature, members=1).to(next(iter(weights.values())).dtype)
+    population.load_state_dict(weights)
     _given.append(Judge(population, task, device="cpu", effort=effort, seed=seed))
 
 
@@ -315,7 +327,9 @@ def _answer(number: int) -> tuple[Case, ...]:
 def _shared(judge: Judge, processes: int) -> Iterator[Case]:
     # Started afresh: a copy of a process in which torch has threads may hang.
     start = multiprocessing.get_context("spawn")
-    known = (judge.population.cpu(), judge.task, judge.effort, judge.seed)
+    own = judge.population
+    weights = {name: values.cpu() for name, values in own.state_dict().items()}
+    known = (type(own), own.config, own.signature, weights, judge.task, judge.effort, judge.seed)
     with ProcessPoolExecutor(processes, mp_context=start, initializer=_begin, initargs=known) as pool:
         for cases in pool.map(_answer, range(len(questions_of(judge.task)))):
             yield from cases
