@@ -30,6 +30,7 @@ WRITTEN = (
     "docs/training.md",
     "docs/communication.md",
     "docs/audits.md",
+    "docs/trained-models.md",
 )
 CONFORMANCE = {
     "docs/own-task.md": "ran test_text_round_trip",
@@ -72,7 +73,7 @@ def test_python_blocks_run(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("README.md", 21),
+        ("README.md", 22),
         ("docs/witnesses.md", 3),
         ("docs/certificates.md", 2),
         ("docs/thinking.md", 2),
@@ -80,6 +81,7 @@ def test_python_blocks_run(page: str, tmp_path: Path) -> None:
         ("docs/training.md", 5),
         ("docs/communication.md", 8),
         ("docs/audits.md", 2),
+        ("docs/trained-models.md", 5),
     ],
 )
 def test_commands_run(
@@ -101,7 +103,8 @@ def test_commands_run(
         else:
             code = main(command)
         shown = capfd.readouterr()
-        assert code == 0, shown.err
+        judged = command[0] == "break" or (page == "docs/trained-models.md" and command[0] == "certify")
+        assert code == 0 or (judged and code == 1), shown.err  # a trained model may be found wrong
         assert shown.out
 
 

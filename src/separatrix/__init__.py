@@ -18,7 +18,7 @@ from separatrix.version import __version__
 if TYPE_CHECKING:
     from separatrix.atlas import make_atlas
     from separatrix.audits import audit
-    from separatrix.certificates import certify
+    from separatrix.certificates import break_model, certify
     from separatrix.certificates.frontier import frontier
     from separatrix.communication import bound, bounds_for, collide, run_protocol, wall
     from separatrix.errors import SeparatrixError
@@ -42,6 +42,7 @@ __all__ = [
     "audit",
     "bound",
     "bounds_for",
+    "break_model",
     "certify",
     "collide",
     "frontier",
@@ -69,6 +70,7 @@ _HOMES = {
     "audit": "separatrix.audits",
     "bound": "separatrix.communication",
     "bounds_for": "separatrix.communication",
+    "break_model": "separatrix.certificates",
     "certify": "separatrix.certificates",
     "collide": "separatrix.communication",
     "frontier": "separatrix.certificates.frontier",

@@ -21,6 +21,8 @@ from typing import Final, Protocol, cast, get_args
 
 from separatrix.atlas.bounds import Needs, collect_bounds
 from separatrix.atlas.certified import Certified, certified
+from separatrix.atlas.coverage import coverage_record
+from separatrix.atlas.coverage_section import CoverageSection, collect_coverage
 from separatrix.atlas.examples import Example, example_of
 from separatrix.atlas.models import Zoo, collect_models
 from separatrix.errors import InvalidInput
@@ -178,6 +180,7 @@ class Content:
     families: tuple[Family, ...]
     needs: Needs
     models: Zoo
+    coverage: CoverageSection
     errata: tuple[tuple[Work, tuple[Erratum, ...]], ...]
 
 
@@ -210,6 +213,7 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
         families=tuple(FAMILIES.values()),
         needs=collect_bounds(tuple(proven.values())),
         models=collect_models(),
+        coverage=collect_coverage(coverage_record()),
         errata=_errata(),
     )
 

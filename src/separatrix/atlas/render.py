@@ -40,6 +40,8 @@ def render_page(content: Content, drawings: Mapping[str, Drawing]) -> str:
             task_names={card.name for card in content.tasks},
             needs_plot=Markup(content.needs.plot),
             states=Markup(content.models.plot),
+            coverage_grids=[Markup(grid.plot) for grid in content.coverage.grids],
+            coverage_broken=Markup(content.coverage.broken.plot if content.coverage.broken else ""),
             emblem=Markup(emblem()),
             style=Markup(style),
             script=Markup(script),

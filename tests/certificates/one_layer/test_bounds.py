@@ -107,7 +107,7 @@ def test_margins_are_below_every_input(kind: str, seed: int) -> None:
         questions = questions_of(asked)
         question = questions[(7 * seed + 3) % len(questions)]
         form, contexts, bounds = bounds_of(population, question, floats=floats)
-        for place, region in list(enumerate(question.regions))[:4]:
+        for place, region in list(enumerate(question.regions))[:3]:
             options = every(region, contexts.tables.positions)
             true = least_leads(population, asked, question, place, options)
             stream = streams(contexts, options)
