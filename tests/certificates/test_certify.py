@@ -136,4 +136,4 @@ def test_a_model_is_certified_for_a_task() -> None:
     with pytest.raises(InvalidInput, match="name it"):
         certify(witness.model)
     with pytest.raises(InvalidInput, match="got int"):
-        certify(3)  # type: ignore[arg-type]
+        certify(3)  # type: ignore[call-overload]

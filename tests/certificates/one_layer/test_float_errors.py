@@ -216,15 +216,15 @@ def test_reals_that_cancel() -> None:
     for seed in range(4):
         population = drawn(asked, seed=seed, scale=3, dtype=torch.float32, causal=False)
         weights = weights_of(population)
-        weight, bias = weights["reading.reals.weight"], weights["reading.reals.bias"]
-        weight[0, 1] = 3e3 * torch.randn(8, generator=torch.Generator().manual_seed(seed))
-        weight[0, 2] = -weight[0, 1] + weight[0, 0] / 7
-        bias[0] = weight[0, 1].roll(1)
-        weights["reading.places"] -= bias[0]
+        weight, bias = weights["reading.reals.weight"][0], weights["reading.reals.bias"][0]
+        weight[1:] = 3e3 * torch.randn(2, 8, generator=torch.Generator().manual_seed(seed))
         questions = questions_of(asked)
         for draw in range(6):
             question = questions[(31 * seed + 17 * draw) % len(questions)]
-            stages_hold(population, asked, question, random_input(question, draw))
+            options = random_input(question, draw)
+            row = question.inputs(options.unsqueeze(0))[0, question.asked]
+            bias.copy_(-(row[1:] @ weight[1:]))
+            stages_hold(population, asked, question, options)
 
 
 def test_a_bias_against_the_row_itself() -> None:
