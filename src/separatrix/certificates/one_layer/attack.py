@@ -10,7 +10,7 @@ worst is taken, until none is worse.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import torch
@@ -39,12 +39,7 @@ class Effort:
 
     def times(self, factor: int) -> Effort:
         """So many times as long."""
-        return Effort(
-            rivals=self.rivals * 2,
-            starts=self.starts * factor,
-            steps=self.steps * 2,
-            polish=self.polish * factor,
-        )
+        return replace(self, starts=self.starts * factor, polish=self.polish * factor)
 
 
 @final

@@ -228,7 +228,7 @@ class _Asked:
             if bool((margins > 0).all()):
                 return self._proved(region, margins, found=tried.found)
         if tried.found is None or tried.found <= _FAR:
-            tried = self._attacked(number, region, margins, self.judge.effort.times(3))
+            tried = self._attacked(number, region, margins, self.judge.effort.times(6))
         return replace(tried, margin=float(margins.min()))
 
     def _every_input(self, region: Region) -> Case:
