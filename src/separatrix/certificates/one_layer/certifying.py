@@ -1,8 +1,9 @@
 """From a trained model with one layer of attention to a verdict for every question and every right answer.
 
 Each region is tried in turn: bounds that its question shares; where they do not suffice, an attack; where it
-finds nothing, every input if there are few, else bounds of its own, jointly over heads, and a longer attack.
-What the attack finds counts only if the model itself, in its own arithmetic, gets it wrong.
+finds nothing, every input if there are few, else bounds of its own, jointly over heads, interval by interval
+of the weight on the target where that may help; then a longer attack. What an attack finds counts only if the
+model itself, in its own arithmetic, gets it wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from typing import Final, final
 
 import torch
@@ -51,6 +53,11 @@ _FAR: Final = 2.0
 """A lead that a longer attack is unlikely to turn."""
 _HOPELESS: Final = -1e3
 """A bound so far off that a sharper one will not do either."""
+_BRANCHED: Final = -2.0
+"""A bound so near that it is worth to be tried part by part."""
+_HEADS_CUT: Final = 2
+_PARTS: Final = 3
+"""Intervals of the weight of a head, and of how many heads."""
 _FEW: Final = 1 << 18
 """Inputs of a region that are run one by one where bounds do not suffice."""
 _INPUTS_AT_ONCE: Final = 1 << 12
@@ -196,7 +203,7 @@ class _Asked:
         self.tables: Tables = tables_of(judge.form, question)
         # The tables are floats too, so their own errors count beside those of the model's arithmetic.
         unit = ROUNDING[judge.form.precision] + ROUNDING["float64"]
-        errors = FloatErrors(judge.form, question, self.tables, unit=unit)
+        self.errors = errors = FloatErrors(judge.form, question, self.tables, unit=unit)
         self.contexts = Contexts(self.tables, question, scores=errors.scores, stream=errors.stream)
         known = self.contexts.least_below, self.contexts.most_below, errors.stream
         enough = bool((known[0] > _LEAST_SUM).all())
@@ -225,11 +232,44 @@ class _Asked:
         if self.bounded and float(margins.min()) > _HOPELESS:
             sharp = self.bounds.sharpened(known)
             margins = torch.maximum(margins, self._margins(sharp, region, closer=True))
+            if float(margins.min()) > _BRANCHED and not bool((margins > 0).all()):
+                margins = torch.maximum(margins, self._branched(number, region))
             if bool((margins > 0).all()):
                 return self._proved(region, margins, found=tried.found)
         if tried.found is None or tried.found <= _FAR:
             tried = self._attacked(number, region, margins, self.judge.effort.times(6))
         return replace(tried, margin=float(margins.min()))
+
+    def _branched(self, number: int, region: Region) -> Float[Tensor, "rival"]:
+        """The least margins over intervals of the weights on what stands fast, as the target does.
+
+        A head's weight on it is its own weight over the denominator, so denominators are cut, those of the
+        heads first that vary most; every input lies in one of the parts.
+        """
+        low, high = self.contexts.least_below[number], self.contexts.most_below[number]
+        chosen = (high / low).argsort(descending=True)[:_HEADS_CUT].tolist()
+        parts = []
+        for head in chosen:
+            first, last = float(low[head]), float(high[head])
+            inner = [first * (last / first) ** (part / _PARTS) for part in range(1, _PARTS)]
+            parts.append([(head, pair) for pair in pairwise([first, *inner, last])])
+        only = replace(self.question, regions=(region,))
+        least = torch.full((len(region.requirements.offsets),), math.inf, dtype=torch.float64)
+        for cut in product(*parts):
+            contexts = Contexts(
+                self.tables,
+                only,
+                scores=self.errors.scores,
+                stream=self.errors.stream,
+                between=dict(cut),
+            )
+            bounds = Bounds(self.judge.form, contexts, self.errors)
+            known = bounds.sharpened(bounds.bracket(0))
+            here = bounds.margins(known, region.requirements, closer=True).cpu()
+            least = torch.minimum(least, here.nan_to_num(_NO_BOUND))
+            if not bool((least > 0).all()):
+                break  # the others cannot mend it
+        return least.clamp_min(_NO_BOUND).to(low.device)
 
     def _every_input(self, region: Region) -> Case:
         """The model itself on every input of a small region."""

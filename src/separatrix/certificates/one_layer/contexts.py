@@ -18,6 +18,7 @@ All values are computed in float64 and rounded outward by a bound of what roundi
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Final, NamedTuple, final
 
 import torch
@@ -39,6 +40,8 @@ _MOST_TOGETHER: Final = 6
 _NUMBERS_AT_ONCE: Final = 1 << 22
 _SLACK: Final = 2.0**-40
 """What rounding may do to a distance, as a part of the sizes of what is subtracted; widths are below 2^11."""
+_BESIDE: Final = (-1.0, -0.6, -0.35, -0.2, -0.1, -0.04, 0.04, 0.1, 0.2, 0.35, 0.6, 1.0)
+"""Where else than at its root H is looked at, in parts of the way from the root to the least value."""
 _ALIKE: Final = 4.0
 """A head whose denominator varies by more than this factor is bounded by itself."""
 
@@ -61,8 +64,13 @@ class Contexts:
         *,
         scores: Float[Tensor, "head"] | None = None,
         stream: Float[Tensor, "width"] | None = None,
+        between: Mapping[int, tuple[float, float]] | None = None,
     ) -> None:
-        """`scores` and `stream` are how far the floats of a model may take it from its tables."""
+        """`scores` and `stream` are how far the floats of a model may take it from its tables.
+
+        `between` leaves, for some heads, only the inputs whose denominator lies between two numbers: those
+        on which the head's weight on anything that stands fast is in an interval.
+        """
         self.tables = tables
         seen, device = tables.positions, tables.weights.device
         self.regions = tuple(region.upto(seen).to(device) for region in question.regions)
@@ -80,6 +88,10 @@ class Contexts:
         ends = [self._denominators(number) for number in range(len(self.regions))]
         self.least_below: Float[Tensor, "region head"] = torch.stack([low for low, _ in ends])
         self.most_below: Float[Tensor, "region head"] = torch.stack([high for _, high in ends])
+        self._cut = frozenset(between or {})
+        for head, (low, high) in (between or {}).items():
+            self.least_below[:, head].clamp_min_(low)
+            self.most_below[:, head].clamp_max_(high)
 
     def _denominators(self, number: int) -> tuple[Float[Tensor, "head"], Float[Tensor, "head"]]:
         weights = self.tables.weights
@@ -212,7 +224,12 @@ class Contexts:
                 below[mine] += small
                 above[mine] += large
         slack = self._rounded(directions, head)
-        return _root(knots, below) - slack, _root(knots, above) + slack
+        low, high = _root(knots, below), _root(knots, above)
+        if head in self._cut:
+            ends = self.least_below[:, head, None, None], self.most_below[:, head, None, None]
+            low = torch.maximum(low, _beside(knots, below, *ends).amax(2))
+            high = torch.minimum(high, -_beside(-knots, -above, *ends).amax(2))
+        return low - slack, high + slack
 
     # ---- one region at a time ------------------------------------------------------------------------
 
@@ -263,7 +280,33 @@ class Contexts:
             if turn and bool((after >= guess).all()):
                 break
             guess = after if not turn else torch.minimum(guess, after)  # the first may be below all inputs
+        if head in self._cut:
+            least = torch.maximum(least, self._least_beside(number, head, products, guess) - 4 * rounded)
         return least - rounded
+
+    def _least_beside(
+        self,
+        number: int,
+        head: int,
+        products: Float[Tensor, "direction pos option"],
+        root: Float[Tensor, "direction"],
+    ) -> Float[Tensor, "direction"]:
+        """What H says beside its root, where not every denominator is left.
+
+        n/d = x + (n − x d)/d is at least x + H(x)/d for any x, with the d that makes it least. Where all
+        inputs are left, no x is better than the root; else one is, below it or above it.
+        """
+        weights, factor = self.tables.weights[head], self.factor[head]
+        low, high = self.least_below[number, head], self.most_below[number, head]
+        open_products = products.masked_fill(~self.allowed[number], torch.inf)
+        reach = (root - (open_products / weights.clamp_min(1e-300)).amin((1, 2))).abs().clamp_max(1e6)
+        best = torch.full_like(root, -torch.inf)
+        for step in _BESIDE:
+            x = root + step * reach
+            costs = torch.addcmul(products, x[:, None, None], weights, value=-1)
+            rest, _ = self.minimum(number, self._loosened(costs, factor))
+            best = torch.maximum(best, x + torch.where(rest < 0, rest / low, rest / high))
+        return best
 
     def _least_together(
         self, number: int, heads: list[int], directions: Float[Tensor, "direction width"]
@@ -342,6 +385,16 @@ def _taken(
     values: Float[Tensor, "batch pos option"], options: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, "batch pos"]:
     return values.gather(2, options.unsqueeze(2)).squeeze(2)
+
+
+def _beside(
+    knots: Float[Tensor, "direction knot"],
+    heights: Float[Tensor, "region direction knot"],
+    least: Float[Tensor, "region 1 1"],
+    most: Float[Tensor, "region 1 1"],
+) -> Float[Tensor, "region direction knot"]:
+    """x + H(x)/d at the knots, with the denominator that makes it least."""
+    return knots + torch.where(heights < 0, heights / least, heights / most)
 
 
 def _root(
