@@ -46,6 +46,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "audit": lambda: separatrix.audit(separatrix.model("mamba"), n=(100,)),
         "bound": lambda: separatrix.bound(built.task, "rnn"),
         "bounds_for": lambda: separatrix.bounds_for(built.task, "rnn"),
+        "break_model": lambda: separatrix.break_model(built, budget=0.5, samples=10, rounds=1),
         "certify": lambda: separatrix.certify(built),
         "collide": lambda: separatrix.collide(storing, built.task, most=8),
         "frontier": lambda: separatrix.frontier(separatrix.task("match2", n=2, modulus=2)),

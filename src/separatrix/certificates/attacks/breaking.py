@@ -56,13 +56,13 @@ def break_model(
     samples: int | None = None,
     enough: int = 16,
     first: Sequence[Attack] = (),
-    attacks: Sequence[Attack] = ATTACKS,
+    attacks: Sequence[Attack] | None = None,
 ) -> Breaking:
     """Look for inputs that a model is wrong on: attacks first, then random samples to compare them with.
 
     `budget` is in seconds. Every attack gets an even share of what the ones before it left. With `rounds`
     each attack ends after so many, and if the budget does not end it sooner, the same seed finds the same.
-    `first` are attacks to begin with, and `attacks` those that follow. An attack that searches ends at
+    `first` are attacks to begin with, and `attacks` those that follow, `ATTACKS` unless said. An attack that searches ends at
     `enough` failures, and as many of each attack are run again alone, by the model itself, and handed back.
     `samples` is how many random ones are tried; unless said as many as the attacks tried, and from 10^4 to
     10^6. The search runs on `device`, or where the model is.
@@ -92,7 +92,7 @@ def break_model(
         )
         return _outcome(attack, hunt, found)
 
-    plan = (*first, *attacks)
+    plan = (*first, *(ATTACKS if attacks is None else attacks))
     for number, attack in enumerate(plan):
         attempt = attacked(attack, len(plan) - number + 1)
         if attempt is not None:
