@@ -62,8 +62,9 @@ def break_model(
 
     `budget` is in seconds. Every attack gets an even share of what the ones before it left. With `rounds`
     each attack ends after so many, and if the budget does not end it sooner, the same seed finds the same.
-    `first` are attacks to begin with, and `attacks` those that follow, `ATTACKS` unless said. An attack that searches ends at
-    `enough` failures, and as many of each attack are run again alone, by the model itself, and handed back.
+    `first` are attacks to begin with, and `attacks` those that follow, `ATTACKS` unless said. An attack that
+    searches ends at `enough` failures; as many of each are run again alone, by the model itself, and handed
+    back.
     `samples` is how many random ones are tried; unless said as many as the attacks tried, and from 10^4 to
     10^6. The search runs on `device`, or where the model is.
 
