@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +27,13 @@ from separatrix.models.explicit import ExplicitModel
 from separatrix.models.interface import SequenceModel
 from separatrix.models.population import Population, population_of
 from separatrix.precision import FixedPoint, name_of
-from separatrix.records import JsonValue
 from separatrix.tasks import Reals, Task, Vectors
 from separatrix.tasks.specs import spec_of
 from separatrix.version import __version__
 from separatrix.witnesses import Witness
 from separatrix.witnesses.files import load, weights_sha256
 from separatrix.witnesses.language import Built
+from separatrix.witnesses.naming import json_of
 from separatrix.witnesses.solving import written_answers
 
 __all__ = ["certify", "replay"]
@@ -306,9 +305,9 @@ def _counterexample(about: _About, row: Shaped[Tensor, "pos *width"], digest: st
         expected, answered = labels.answer, written_answers(model, about.script, batch)
     return Counterexample(
         task=spec_of(task),
-        input=_json(row),
-        expected=_json(expected),
-        answered=_json(answered if isinstance(task.target_space, Vectors) else answered.long()),
+        input=json_of(row),
+        expected=json_of(expected),
+        answered=json_of(answered if isinstance(task.target_space, Vectors) else answered.long()),
         weights_sha256=digest,
         arithmetic=name_of(model.arithmetic),
         text=task.render(row)[:100_000],
@@ -332,11 +331,3 @@ def replay(witness: Witness, found: Counterexample) -> bool:
         return bool(wrong_rows(witness.model, witness.task, row.unsqueeze(0), witness.script))
     except NotRun as refusal:
         raise InvalidInput(f"{_CUT_OFF} Try again on a machine that is less busy.") from refusal
-
-
-def _json(values: Tensor) -> JsonValue:
-    """Numbers as JSON has them; what is no finite number, as a word."""
-    if values.ndim:
-        return tuple(_json(each) for each in values)
-    number = values.item()
-    return number if math.isfinite(number) else str(number)

@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
 import torch
 from jaxtyping import Int, Shaped
@@ -32,11 +32,10 @@ from separatrix.evidence import Counterexample
 from separatrix.models.interface import CausalModel
 from separatrix.options import require
 from separatrix.randomness import Draws
-from separatrix.records import JsonValue
 from separatrix.tasks import Task
 from separatrix.tasks.interface import Vectors
 from separatrix.tasks.specs import spec_of
-from separatrix.witnesses.naming import arithmetic_of, weights_of
+from separatrix.witnesses.naming import arithmetic_of, json_of, weights_of
 
 __all__ = ["Collision", "collide"]
 
@@ -207,9 +206,9 @@ def _shown(
             tried=tried,
             counterexample=Counterexample(
                 task=spec_of(task),
-                input=_json(rows[wrong]),
-                expected=_json(labels.targets[wrong, place]),
-                answered=_json(answers[wrong]),
+                input=json_of(rows[wrong]),
+                expected=json_of(labels.targets[wrong, place]),
+                answered=json_of(answers[wrong]),
                 weights_sha256=names[0],
                 arithmetic=names[1],
                 text=task.render(rows[wrong]),
@@ -225,10 +224,6 @@ def _answers(
     with torch.no_grad():
         outputs, _ = model.read(rows, model.start(len(rows)))
     return outputs if isinstance(task.target_space, Vectors) else outputs.argmax(-1)
-
-
-def _json(values: Tensor) -> JsonValue:
-    return cast(JsonValue, values.tolist())
 
 
 def _is_wrong(task: Task, answer: Tensor, right: Tensor) -> bool:

@@ -1,11 +1,14 @@
-"""What a counterexample calls the model it is about: the hash of its weights, and its arithmetic."""
+"""What a counterexample says: the hash of the weights it is about, their arithmetic, and numbers as JSON."""
 
 from __future__ import annotations
 
 import hashlib
+import math
+from typing import cast
 
 import safetensors.torch
 import torch
+from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.models.explicit.base import ExplicitModel
@@ -13,9 +16,10 @@ from separatrix.models.interface import SequenceModel
 from separatrix.models.population import Population, population_of
 from separatrix.models.quantised import Quantised
 from separatrix.precision.naming import name_of
+from separatrix.records import JsonValue
 from separatrix.witnesses.weight_files import weights_sha256
 
-__all__ = ["arithmetic_of", "weights_of"]
+__all__ = ["arithmetic_of", "json_of", "weights_of"]
 
 
 def weights_of(model: SequenceModel) -> str:
@@ -35,6 +39,16 @@ def arithmetic_of(model: SequenceModel) -> str:
     if isinstance(model, Quantised):
         return f"{floats}, {model.bits} bits a number of the state within ±{model.reach:g}"
     return floats
+
+
+def json_of(values: Tensor) -> JsonValue:
+    """Numbers as JSON has them; what is no finite number, as a word."""
+    if values.ndim == 0:
+        number = values.item()
+        return number if math.isfinite(number) else str(number)
+    if values.is_floating_point() and not bool(values.isfinite().all()):
+        return tuple(json_of(each) for each in values)
+    return cast(JsonValue, values.tolist())
 
 
 def _population(model: SequenceModel) -> Population:

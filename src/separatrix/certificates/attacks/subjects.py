@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar, cast, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -31,11 +31,10 @@ from separatrix.models.population import (
 from separatrix.models.quantised import Quantised
 from separatrix.options import require
 from separatrix.precision import FixedPoint
-from separatrix.records import JsonValue
 from separatrix.tasks import Classes, Labels, Task, Vectors
 from separatrix.tasks.specs import spec_of
 from separatrix.witnesses import Witness
-from separatrix.witnesses.naming import arithmetic_of, weights_of
+from separatrix.witnesses.naming import arithmetic_of, json_of, weights_of
 from separatrix.witnesses.solving import CUT_OFF, written_answers
 
 __all__ = ["Judged", "Subject", "checked_device", "labelled", "margins_of", "subject_of"]
@@ -106,9 +105,9 @@ class Subject(ABC):
             return None
         return Counterexample(
             task=spec_of(self.task),
-            input=_json(row),
-            expected=_json(expected),
-            answered=_json(answered),
+            input=json_of(row),
+            expected=json_of(expected),
+            answered=json_of(answered),
             weights_sha256=self.weights_sha256,
             arithmetic=self.arithmetic,
             text=self.task.render(row)[:_LONGEST_SHOWN],
@@ -415,13 +414,3 @@ def _rows_at_once(task: Task, device: torch.device) -> int:
 def _explicit_at_once(model: ExplicitModel, task: Task, script: Script | None) -> int:
     room = _WORK_IN_FIXED_POINT if isinstance(model.arithmetic, FixedPoint) else _WORK_IN_FLOATS
     return max(1, min(_ROWS, room // max(1, work_of(model, task, script))))
-
-
-def _json(values: Tensor) -> JsonValue:
-    """Numbers as JSON has them; what is no finite number, as a word."""
-    if values.ndim == 0:
-        number = values.item()
-        return number if math.isfinite(number) else str(number)
-    if values.is_floating_point() and not bool(values.isfinite().all()):
-        return tuple(_json(each) for each in values)
-    return cast(JsonValue, values.tolist())

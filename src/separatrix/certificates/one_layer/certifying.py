@@ -32,12 +32,11 @@ from separatrix.certificates.questions import Question, Region, count_of, member
 from separatrix.evidence import Case, Counterexample, Coverage, Verdict
 from separatrix.models.population import ModelConfig, Population, Signature
 from separatrix.options import require
-from separatrix.records import JsonValue
 from separatrix.tasks import Task
 from separatrix.tasks.interface import Tokens, Vectors
 from separatrix.tasks.specs import spec_of
 from separatrix.version import __version__
-from separatrix.witnesses.naming import weights_of
+from separatrix.witnesses.naming import json_of, weights_of
 
 __all__ = ["Judge", "Observer", "certify_one_layer"]
 
@@ -167,8 +166,8 @@ class Judge:
         labels = self.task.solve(row.unsqueeze(0))
         return Counterexample(
             task=spec_of(self.task),
-            input=_json(row),
-            expected=_json(labels.targets[0, case.asked]),
+            input=json_of(row),
+            expected=json_of(labels.targets[0, case.asked]),
             answered=case.answered,
             weights_sha256=self.sha256,
             arithmetic=self.form.precision,
@@ -294,8 +293,8 @@ class _Asked:
             asked=self.question.asked,
             by="every input",
             found=least if math.isfinite(least) else None,
-            input=None if answer is None or worst is None else _json(worst),
-            answered=None if answer is None else _json(answer),
+            input=None if answer is None or worst is None else json_of(worst),
+            answered=None if answer is None else json_of(answer),
         )
 
     def _margins(self, known: Bracket, region: Region, *, closer: bool = False) -> Float[Tensor, "rival"]:
@@ -335,8 +334,8 @@ class _Asked:
             asked=self.question.asked,
             by="bounds" if answer is None else "attack",
             found=worst.lead if known else None,
-            input=None if answer is None or row is None else _json(row),
-            answered=None if answer is None else _json(answer),
+            input=None if answer is None or row is None else json_of(row),
+            answered=None if answer is None else json_of(answer),
         )
 
 
@@ -394,7 +393,3 @@ def _with_padding(question: Question, task: Task) -> Question:
             replace(region, allowed=torch.cat([region.allowed, only])) for region in question.regions
         ),
     )
-
-
-def _json(values: Tensor) -> JsonValue:
-    return tuple(_json(each) for each in values) if values.ndim else values.item()

@@ -167,11 +167,7 @@ class Contexts:
 
     def centres(self) -> Float[Tensor, "region width"]:
         """A stream in the middle of each region: that of options of equal chance. Any would do."""
-        share = self.allowed.double() / self.allowed.sum(2, keepdim=True)
-        weights, values = self.tables.weights, self.tables.values
-        below = torch.einsum("rto,hto->rh", share, weights)
-        above = torch.einsum("rto,htop->rhp", share, weights.unsqueeze(3) * values)
-        return self.tables.stream(above, below)
+        return self.tables.stream(*self.tables.middle(self.allowed))
 
     # ---- all regions at once -------------------------------------------------------------------------
 
@@ -346,13 +342,13 @@ class Contexts:
         do in the mean, and the worst mean is found like any other readout. The points are shares of the
         centre, one for each head: what the head reads at it.
         """
-        share = self.allowed[number].double() / self.allowed[number].sum(1, keepdim=True)
+        above, below = self.tables.middle(self.allowed[number])
         total = centre.new_zeros(())
         rest = (self.tables.own - centre) @ onto
         size = self.tables.own.abs() + centre.abs()
         for head, outward in enumerate(self.tables.outward):
-            weights, values = self.tables.weights[head], self.tables.values[head]
-            mean = torch.einsum("to,top->p", share * weights, values) / (share * weights).sum()
+            values = self.tables.values[head]
+            mean = above[head] / below[head]
             rest = rest + mean @ outward @ onto
             lengths = ((values - mean) @ (outward @ onto)).norm(dim=2)
             total = total + self._most_of_values(number, head, lengths)

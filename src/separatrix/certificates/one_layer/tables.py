@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.certificates.one_layer.form import OneLayer
@@ -48,6 +48,14 @@ class Tables:
         weights = self.weights[:, place, options]  # head batch pos
         values = self.values[:, place, options]
         return torch.einsum("hbt,hbtp->bhp", weights, values), weights.sum(2).T
+
+    def middle(
+        self, allowed: Bool[Tensor, "*lead pos option"]
+    ) -> tuple[Float[Tensor, "*lead head part"], Float[Tensor, "*lead head"]]:
+        """The same where all options that are allowed at a position are equally likely."""
+        share = allowed.double() / allowed.sum(-1, keepdim=True)
+        above = torch.einsum("...to,htop->...hp", share, self.weights.unsqueeze(3) * self.values)
+        return above, torch.einsum("...to,hto->...h", share, self.weights)
 
     def stream(
         self, above: Float[Tensor, "batch head part"], below: Float[Tensor, "batch head"]
