@@ -16,6 +16,7 @@ from separatrix.evidence import (
     Certificate,
     Claim,
     Counterexample,
+    Decoded,
     InputsCovered,
     Interval,
     Message,
@@ -167,6 +168,25 @@ def make_breaking(**changes: Any) -> Breaking:
     return Breaking(**(fields | changes))
 
 
+def make_decoded(**changes: Any) -> Decoded:
+    fields: dict[str, Any] = {
+        "task": TaskSpec(name="is-tree", params={"n": 16, "form": "retrieval", "trace": "compact"}),
+        "weights_sha256": WEIGHTS,
+        "arithmetic": "float32",
+        "seed": 7,
+        "first": 1 << 40,
+        "examples": 1000,
+        "right": 900,
+        "unanswered": 60,
+        "cut_off": 2,
+        "tours_right": 850,
+        "searches": 41_234,
+        "seconds": 12.5,
+        "checker": "separatrix 0",
+    }
+    return Decoded(**(fields | changes))
+
+
 def through_text(record: Record) -> Record:
     return type(record).from_json(parse_json(json.dumps(record.to_json())))
 
@@ -187,6 +207,8 @@ EVERYTHING: list[Record] = [
     make_breaking(),
     make_breaking(attempts=(), counterexamples=()),
     make_breaking().samples,
+    make_decoded(),
+    make_decoded(weights_sha256=None, tours_right=None, searches=0, unanswered=0, cut_off=0),
     Via(problem="EQ"),
     make_bound(),
     make_bound(at_least=Fraction(12345, 678), via=None),

@@ -6,12 +6,22 @@ from html.parser import HTMLParser
 
 import pytest
 
-from separatrix.evidence import Bound, Certificate, InputsCovered, Message, TaskSpec, Transcript, Via
+from separatrix.evidence import (
+    Bound,
+    Certificate,
+    Decoded,
+    InputsCovered,
+    Message,
+    TaskSpec,
+    Transcript,
+    Via,
+)
 from tests.evidence.examples import (
     make_bound,
     make_certificate,
     make_claim,
     make_counterexample,
+    make_decoded,
     make_transcript,
 )
 
@@ -59,10 +69,11 @@ class Tags(HTMLParser):
         make_transcript(
             partition=NASTY, output=NASTY, messages=(Message(sender="Alice", name=NASTY, bits=1),)
         ),
+        make_decoded(task=NASTY_TASK, arithmetic=NASTY, checker=NASTY),
     ],
-    ids=["bound", "certificate", "transcript"],
+    ids=["bound", "certificate", "transcript", "decoded"],
 )
-def test_html_is_escaped_and_well_formed(record: Bound | Certificate | Transcript) -> None:
+def test_html_is_escaped_and_well_formed(record: Bound | Certificate | Transcript | Decoded) -> None:
     html = record._repr_html_()
     tags = Tags()
     tags.feed(html)

@@ -95,6 +95,34 @@ def test_the_common_part_of_prompts_is_read_at_once() -> None:
     assert shapes == [(3, 3)]
 
 
+def test_room_is_made_before_it_is_needed_and_again_for_rows_that_are_kept() -> None:
+    class Noting(Writer):
+        def step(
+            self, token: Int[Tensor, "batch"], state: Histories
+        ) -> tuple[Float[Tensor, "batch out"], Histories]:
+            assert not torch.is_grad_enabled()
+            assert len(state[0]) < room[0], "there is always room for the token that is read"
+            return super().step(token, state)
+
+        def kept(self, state: Histories, rows: Int[Tensor, "row"]) -> Histories:
+            room[0] = len(state[0])
+            return super().kept(state, rows)
+
+        def reserve(self, state: Histories, positions: int) -> Histories:
+            room[0] = len(state[0]) + positions
+            noted.append(len(state))
+            return state
+
+    room = [0]
+    noted: list[int] = []
+    plain = reciting("YES", "1 YES", "1 1 1 YES", " ".join(["1"] * 40))
+    model = Noting(plain.following, plain.size_of_vocabulary)
+    prompts = [prompt(which) for which in range(4)]
+    runs = generate(model, prompts, told(searches=False, limit=30))
+    assert runs == generate(plain, prompts, told(searches=False, limit=30))
+    assert noted == [4, 4, 1, 1, 1], "at 0, 4, then 6 for the one that is kept, 12 and 24"
+
+
 def test_a_limit_may_be_given_apart() -> None:
     (run,) = generate(reciting("1 2 3"), [prompt(0)], told(searches=False), limit=2)
     assert spelled(run.written) == "1 2"

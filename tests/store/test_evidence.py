@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from separatrix.errors import InvalidFile, UnknownName
-from separatrix.evidence import Case, Coverage
+from separatrix.evidence import Case, Coverage, Decoded
 from separatrix.store import Run, Store
 from separatrix.store.aside import set_aside
 from separatrix.store.cleaning import clean
 from separatrix.store.evidence import figures_of
 from separatrix.store.exporting import as_csv, export
-from tests.evidence.examples import make_breaking, make_counterexample
+from tests.evidence.examples import make_breaking, make_counterexample, make_decoded
 from tests.store.examples import finished
 from tests.store.test_database import everything
 
@@ -58,12 +58,17 @@ def run(store: Store) -> Run:
 def test_what_is_kept_comes_back_equal(store: Store, run: Run) -> None:
     assert store.coverage(run.key) is None
     assert store.breaking(run.key) is None
+    assert store.decoding(run.key) is None
     path = store.write_evidence(run.key, make_coverage())
     other = store.write_evidence(run.key, make_breaking())
+    third = store.write_evidence(run.key, make_decoded())
     assert path == store.path / "evidence" / f"{run.key}.coverage.json"
     assert other == store.path / "evidence" / f"{run.key}.breaking.json"
+    assert third == store.path / "evidence" / f"{run.key}.decoding.json"
     assert store.coverage(run.short) == make_coverage()
     assert store.breaking(run.short) == make_breaking()
+    assert store.decoding(run.short) == make_decoded()
+    assert Decoded.from_json(json.loads(third.read_text())) == make_decoded()
     assert Coverage.from_json(json.loads(path.read_text())) == make_coverage()
 
 
@@ -126,14 +131,20 @@ def test_what_cannot_be_opened_is_a_sentence(store: Store, run: Run) -> None:
     path.mkdir()
     with pytest.raises(InvalidFile, match=r"is no ordinary file\. `separatrix break` writes it anew"):
         store.breaking(run.key)
+    store.write_evidence(run.key, make_decoded()).write_text("{}")
+    with pytest.raises(
+        InvalidFile, match=r"lacks the field 'schema'\. `separatrix reproduce` writes it anew"
+    ):
+        store.decoding(run.key)
 
 
 def test_gc_knows_the_files(store: Store, run: Run) -> None:
     store.write_evidence(run.key, make_coverage())
     store.write_evidence(run.key, make_breaking())
+    store.write_evidence(run.key, make_decoded())
     folder = store.path / "evidence"
     kept = [folder / f"{'e' * 64}.json", folder / f"{'e' * 64}.txt", folder / "notes.coverage.json"]
-    orphans = [folder / f"{'e' * 64}.breaking.json", folder / f"{'e' * 64}.coverage.json"]
+    orphans = [folder / f"{'e' * 64}.{kind}.json" for kind in ("breaking", "coverage", "decoding")]
     half = folder / ".0123456789abcdef.part"
     for path in (*kept, *orphans, half):
         path.write_bytes(b"12345")
@@ -149,18 +160,20 @@ def test_gc_knows_the_files(store: Store, run: Run) -> None:
 def test_what_is_set_aside_takes_its_evidence_along(store: Store, run: Run) -> None:
     store.write_evidence(run.key, make_coverage())
     store.write_evidence(run.key, make_breaking())
+    store.write_evidence(run.key, make_decoded())
     folder = set_aside(store, run)
     names = {each.name for each in folder.iterdir()}
-    assert {"evidence.coverage.json", "evidence.breaking.json"} <= names
+    assert {f"evidence.{kind}.json" for kind in ("breaking", "coverage", "decoding")} <= names
     assert store.coverage(run.key) is None, "the run is trained again, to weights of its own"
     assert store.breaking(run.key) is None
+    assert store.decoding(run.key) is None
 
 
 def test_figures_beside_the_runs(store: Store, run: Run, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     assert figures_of(None, None) == {}
-    figures = figures_of(make_coverage(), make_breaking())
+    figures = figures_of(make_coverage(), make_breaking(), make_decoded())
     assert figures == {
         "certified.cases": 3,
         "certified.proved": 1,
@@ -171,10 +184,15 @@ def test_figures_beside_the_runs(store: Store, run: Run, tmp_path: Path) -> None
         "attacked.failures": 3,
         "attacked.samples": 1000,
         "attacked.sample_failures": 0,
+        "decoded.examples": 1000,
+        "decoded.right": 900,
+        "decoded.unanswered": 60,
+        "decoded.searches": 41_234,
     }
     runs, evidence = [run, finished(store, 1)], {run.key: figures}
     rows = list(csv.DictReader(io.StringIO(as_csv(runs, evidence=evidence))))
     assert [row["certified.proved"] for row in rows] == ["1", ""]
+    assert [row["decoded.right"] for row in rows] == ["900", ""]
     for name in ("a.parquet", "a.json"):
         export(runs, tmp_path / name, evidence=evidence)
     table = pq.read_table(tmp_path / "a.parquet").to_pydict()

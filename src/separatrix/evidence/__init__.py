@@ -10,6 +10,7 @@ from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound, Via
 from separatrix.evidence.breaking import Attempt, Breaking
 from separatrix.evidence.certificates import Certificate, Claim, Counterexample, Relation, Verdict
 from separatrix.evidence.coverage import Case, Coverage
+from separatrix.evidence.decoding import Decoded
 from separatrix.evidence.exact import Interval
 from separatrix.evidence.specs import InputsCovered, TaskSpec
 from separatrix.evidence.transcripts import Comparison, Message, Party, Transcript
@@ -26,6 +27,7 @@ __all__ = [
     "Comparison",
     "Counterexample",
     "Coverage",
+    "Decoded",
     "InputsCovered",
     "Interval",
     "Message",

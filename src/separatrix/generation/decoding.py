@@ -21,6 +21,7 @@ from separatrix.generation.patterns import SearchLimits
 from separatrix.generation.runs import Outcome, Progress, Run, Search
 from separatrix.generation.scripts.base import Script
 from separatrix.generation.searching import require_engine
+from separatrix.generation.spelling import AsWritten
 from separatrix.models.interface import CausalModel
 from separatrix.tasks.vocabulary import Vocabulary
 
@@ -70,7 +71,8 @@ def generate(
     asking = None
     if rules.searches:
         require_engine()
-        asking = Asking(vocabulary, search_limits or SearchLimits())
+        spelling = rules.spelling if isinstance(rules, Script) else AsWritten
+        asking = Asking(vocabulary, search_limits or SearchLimits(), spelling)
     return _decoded(
         model,
         prompts,
@@ -272,13 +274,15 @@ class _Told:
             self._progress(Progress(tokens=tokens, done=done, prompts=len(self._rows)))
 
 
+@torch.no_grad()
 def _write_together(
     model: CausalModel[Any], rows: list[_Row], device: torch.device | str, told: Callable[[], None]
 ) -> None:
     """Read what all prompts have in length, then go on position by position until every row has ended."""
     position = min(len(row.prompt) for row in rows)
     prefix = torch.tensor([row.prompt[:position] for row in rows], device=device)
-    scores, state = model.read(prefix, model.start(len(rows), device=device))
+    room = 2 * position  # doubled whenever it is used up, so that a state that grows is seldom copied
+    scores, state = model.read(prefix, model.reserve(model.start(len(rows), device=device), room))
     while True:
         choices = _choices(scores)
         tokens = [row.next(position, choice) for row, choice in zip(rows, choices, strict=True)]
@@ -289,6 +293,10 @@ def _write_together(
         if 2 * len(going) < len(rows):
             state = model.kept(state, torch.tensor(going, device=device))
             rows, tokens = [rows[place] for place in going], [tokens[place] for place in going]
+            room = position  # what is kept has none
+        if position >= room:
+            room = 2 * position
+            state = model.reserve(state, room - position)
         scores, state = model.step(torch.tensor(tokens, device=device), state)
         position += 1
 

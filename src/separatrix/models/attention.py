@@ -110,14 +110,53 @@ class Attention(Mixer):
                 rotated(self._headed(part), place).transpose(1, 2).reshape(part.shape)
                 for part in (query, key)
             )
-        keys, values = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)
+        keys, values = _longer(keys, key), _longer(values, value)
         headed = [self._headed(part) for part in (query, keys, values)]
         mixed = F.scaled_dot_product_attention(headed[0], headed[1], headed[2])
         return self.outward(mixed.transpose(1, 2).reshape(x.shape)), (keys, values)
 
+    def reserve(self, state: State, positions: int) -> State:
+        """The cache at the beginning of a longer one."""
+        return tuple(_with_room(cache, positions) for cache in state)
+
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """A key and a value for every position."""
         return (kv_cache(layers=1, heads=self.heads, head_width=self.head_width, precision_bits=precision),)
+
+
+def _with_room(
+    cache: Float[Tensor, "member batch pos width"], positions: int
+) -> Float[Tensor, "member batch pos width"]:
+    """The cache as the beginning of a tensor with so many more positions."""
+    members, batch, length, width = cache.shape
+    longer = cache.new_empty(members, batch, length + positions, width)
+    longer[:, :, :length] = cache
+    return longer[:, :, :length]
+
+
+def _longer(
+    cache: Float[Tensor, "member batch pos width"], new: Float[Tensor, "member batch 1 width"]
+) -> Float[Tensor, "member batch longer width"]:
+    """The cache with one more position: in place where it was given room, else as a copy.
+
+    A gradient needs what was there before, so there it is always a copy.
+    """
+    whole, length = _whole(cache), cache.shape[2]
+    if whole is None or torch.is_grad_enabled():
+        return torch.cat([cache, new], dim=2)
+    whole[:, :, length] = new[:, :, 0]
+    return whole[:, :, : length + 1]
+
+
+def _whole(
+    cache: Float[Tensor, "member batch pos width"],
+) -> Float[Tensor, "member batch longer width"] | None:
+    """The longer tensor that a cache is the beginning of, if it is one; rows or columns of one are none."""
+    whole = cache._base
+    if whole is None or whole.dim() != cache.dim() or whole.shape[2] <= cache.shape[2]:
+        return None
+    rest = [(each.shape[:2], each.shape[3], each.stride(), each.storage_offset()) for each in (whole, cache)]
+    return whole if rest[0] == rest[1] else None
 
 
 def rotated(

@@ -54,6 +54,13 @@ class CausalModel(SequenceModel, Generic[State]):
     def kept(self, state: State, rows: Int[Tensor, "row"]) -> State:
         """The state of these rows of the batch, for going on without the others."""
 
+    def reserve(self, state: State, positions: int) -> State:
+        """The same state with room for so many more positions, if it grows by them: it then grows in place.
+
+        Whoever goes on for long saves copies by it; nothing else changes.
+        """
+        return state
+
     def read(
         self, tokens: Shaped[Tensor, "batch pos *width"], state: State
     ) -> tuple[Float[Tensor, "batch out"], State]:

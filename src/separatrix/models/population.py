@@ -236,6 +236,10 @@ class CausalPopulation(Population):
     ) -> tuple[Float[Tensor, "member batch out"], State]:
         """The output at the next position, and the state after it. A state is used once."""
 
+    def reserve(self, state: State, positions: int) -> State:
+        """The same state, with room for so many more positions where it grows by them."""
+        return state
+
     def member(self, number: int) -> SequenceModel:
         """One member as a plain model, with a copy of its weights: a `CausalModel` where it is causal."""
         alone = self.alone(number)
@@ -290,6 +294,10 @@ class SingleMember(CausalModel[State]):
     def kept(self, state: State, rows: Int[Tensor, "row"]) -> State:
         """The state of these rows of the batch."""
         return _mapped(state, rows)
+
+    def reserve(self, state: State, positions: int) -> State:
+        """The state with room for so many more positions."""
+        return self.population.reserve(state, positions)
 
 
 def population_of(model: SequenceModel) -> Population | None:

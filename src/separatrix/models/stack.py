@@ -65,6 +65,10 @@ class Mixer(Mixing):
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """What one member carries from position to position."""
 
+    def reserve(self, state: State, positions: int) -> State:
+        """The same state, with room for so many more positions where it grows by them."""
+        return state
+
 
 class Block(MemberModule):
     """x + mixer(norm x), then x + map(norm x) where there is a map."""
@@ -266,6 +270,12 @@ class Stack(Frame, CausalPopulation):
             x, new = block.step(x, before)
             after.append(new)
         return self.answers(x), (place + 1, after)
+
+    def reserve(self, state: State, positions: int) -> State:
+        """Room in every mixer's state."""
+        place, states = state
+        blocks = zip(self.blocks, states, strict=True)
+        return place, [block.mixer.reserve(each, positions) for block, each in blocks]
 
     def state_parts(self, precision: int) -> tuple[StatePart, ...]:
         """The parts of one block's mixer, as many times as there are blocks; none unless it is causal."""

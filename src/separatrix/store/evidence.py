@@ -1,7 +1,8 @@
-"""What was proven about a run and what came of attacks on it, in files beside its weights.
+"""What was proven about a run, what came of attacks on it and how it writes, in files beside its weights.
 
     evidence/<run>.coverage.json      for which questions it is proven right, and for which it is broken
     evidence/<run>.breaking.json      the last attacks on it, and the inputs that failed
+    evidence/<run>.decoding.json      how often it was right when it really wrote
 
 A file is the record itself, as its schema has it. The newer one takes the place of the older.
 """
@@ -13,13 +14,14 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from separatrix.errors import InvalidFile
-from separatrix.evidence import Breaking, Coverage
+from separatrix.evidence import Breaking, Coverage, Decoded
 from separatrix.files import replace_file
 from separatrix.records import parse_json
 
 __all__ = [
     "BREAKING",
     "COVERAGE",
+    "DECODING",
     "FOLDER",
     "SUFFIXES",
     "Evidence",
@@ -29,21 +31,26 @@ __all__ = [
     "write_evidence",
 ]
 
-Evidence: TypeAlias = Coverage | Breaking
+Evidence: TypeAlias = Coverage | Breaking | Decoded
 
 FOLDER: Final = "evidence"
 COVERAGE: Final = "coverage.json"
 BREAKING: Final = "breaking.json"
-SUFFIXES: Final = (COVERAGE, BREAKING)
+DECODING: Final = "decoding.json"
+SUFFIXES: Final = (COVERAGE, BREAKING, DECODING)
 _MOST_BYTES: Final = 1 << 29
 """A hundred thousand cases with their inputs stay below this."""
 
-Kind = TypeVar("Kind", Coverage, Breaking)
+_SUFFIX_OF: Final[dict[type[Evidence], str]] = {Coverage: COVERAGE, Breaking: BREAKING, Decoded: DECODING}
+_WRITER_OF: Final[dict[type[Evidence], str]] = {Coverage: "certify", Breaking: "break", Decoded: "reproduce"}
+"""The command that writes such a record."""
+
+Kind = TypeVar("Kind", Coverage, Breaking, Decoded)
 
 
 def suffix_of(record: Evidence) -> str:
     """How the name of the file ends that holds such a record."""
-    return COVERAGE if isinstance(record, Coverage) else BREAKING
+    return _SUFFIX_OF[type(record)]
 
 
 def write_evidence(path: Path, record: Evidence) -> None:
@@ -55,7 +62,7 @@ def write_evidence(path: Path, record: Evidence) -> None:
 
 def read_evidence(path: Path, kind: type[Kind]) -> Kind | None:
     """The record in a file, read strictly; None if there is no file."""
-    again = f"`separatrix {'certify' if kind is Coverage else 'break'}` writes it anew."
+    again = f"`separatrix {_WRITER_OF[kind]}` writes it anew."
     try:
         if not path.exists():
             return None
@@ -72,7 +79,9 @@ def read_evidence(path: Path, kind: type[Kind]) -> Kind | None:
         raise InvalidFile(f"{name}{problem} {again}") from problem
 
 
-def figures_of(coverage: Coverage | None, breaking: Breaking | None) -> dict[str, bool | int]:
+def figures_of(
+    coverage: Coverage | None, breaking: Breaking | None, decoded: Decoded | None = None
+) -> dict[str, bool | int]:
     """The totals, for tables: nothing of what nobody tried."""
     figures: dict[str, bool | int] = {}
     if coverage is not None:
@@ -89,5 +98,12 @@ def figures_of(coverage: Coverage | None, breaking: Breaking | None) -> dict[str
             "attacked.failures": breaking.attack_failures,
             "attacked.samples": breaking.samples.tried,
             "attacked.sample_failures": breaking.samples.failures,
+        }
+    if decoded is not None:
+        figures |= {
+            "decoded.examples": decoded.examples,
+            "decoded.right": decoded.right,
+            "decoded.unanswered": decoded.unanswered,
+            "decoded.searches": decoded.searches,
         }
     return figures

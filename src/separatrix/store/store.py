@@ -5,6 +5,7 @@
     weights/<run>.safetensors                 its weights when it had finished
     evidence/<run>.coverage.json              what is proven about it, case by case
     evidence/<run>.breaking.json              what came of attacks on it
+    evidence/<run>.decoding.json              how often it was right when it really wrote
     checkpoints/<population>/step-….safetensors   where a population that is still trained goes on from
     aside/<run>/                              what was found damaged, before the run was trained again
 
@@ -23,12 +24,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from separatrix.errors import InvalidFile, InvalidInput, UnknownName
-from separatrix.evidence import Breaking, Coverage
+from separatrix.evidence import Breaking, Coverage, Decoded
 from separatrix.records import Reader, parse_json
 from separatrix.store.claims import claimant, claiming, is_claimed
 from separatrix.store.curves import Point, read_curve, write_curve
 from separatrix.store.database import Database
-from separatrix.store.evidence import BREAKING, COVERAGE, FOLDER, Evidence, read_evidence, suffix_of
+from separatrix.store.evidence import (
+    BREAKING,
+    COVERAGE,
+    DECODING,
+    FOLDER,
+    Evidence,
+    read_evidence,
+    suffix_of,
+)
 from separatrix.store.evidence import write_evidence as write_record
 from separatrix.store.keys import SHORT, canonical, key_of, require_key, short
 from separatrix.store.runs import FINISHED, Config, Result, Run, Status, checked_config
@@ -256,6 +265,14 @@ class Store:
             )
             return tuple(map(_run, found))
 
+    def populations(self, key: str) -> tuple[str, ...]:
+        """The populations that a run was ever begun in as a member, by key."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT population FROM members WHERE run = ? ORDER BY population", (require_key(key),)
+            )
+            return tuple(str(row[0]) for row in found)
+
     def curve(self, key: str) -> tuple[Point, ...]:
         """The learning curve of a run; no points if none was written."""
         return read_curve(self.place("curves", self.run(key).key, "parquet"))
@@ -294,6 +311,10 @@ class Store:
     def breaking(self, key: str) -> Breaking | None:
         """What came of the last attacks on a run; None if nobody tried."""
         return read_evidence(self.place(FOLDER, self.run(key).key, BREAKING), Breaking)
+
+    def decoding(self, key: str) -> Decoded | None:
+        """How often a run was last right when it really wrote; None if nobody let it."""
+        return read_evidence(self.place(FOLDER, self.run(key).key, DECODING), Decoded)
 
     def write_evidence(self, key: str, record: Evidence) -> Path:
         """Keep what was found out about a run, in the place of what was known before."""

@@ -42,6 +42,7 @@ __all__ = [
     "expand",
     "full_segments",
     "longest_trace",
+    "spell_out",
 ]
 
 Word = str | Tensor
@@ -123,12 +124,24 @@ def compact_segments(rounds: Rounds) -> Iterator[Segment]:
 
 def expand(trace: list[str]) -> list[str]:
     """A compact trace in full."""
-    return _translate(trace, pair_width=2, pair=_with_dash, query=_spell_out, asks_parent=_is_single)
+    return _translate(trace, pair_width=2, pair=_with_dash, query=spell_out, asks_parent=_is_single)
 
 
 def contract(trace: list[str]) -> list[str]:
     """A full trace in short."""
     return _translate(trace, pair_width=3, pair=_without_dash, query=_cut_short, asks_parent=_names_parent)
+
+
+def spell_out(query: list[str]) -> list[str]:
+    """The pieces of the pattern that a compact search of one or two numbers stands for."""
+    if len(query) == 1:
+        pattern = parent_pattern(*query)
+    else:
+        if len(query) != 2:
+            raise InvalidInput(f"A compact search has one or two numbers; got {len(query)} words.")
+        previous, vertex = query
+        pattern = first_edge_pattern(vertex) if previous == "0" else next_edge_pattern(previous, vertex)
+    return [str(word) for word in pattern]
 
 
 def _search(
@@ -191,17 +204,6 @@ def _is_single(query: list[str]) -> bool:
 
 def _names_parent(query: list[str]) -> bool:
     return query[:1] == [_PARENT]
-
-
-def _spell_out(query: list[str]) -> list[str]:
-    if len(query) == 1:
-        pattern = parent_pattern(*query)
-    else:
-        if len(query) != 2:
-            raise InvalidInput(f"A compact search has one or two numbers; got {len(query)} words.")
-        previous, vertex = query
-        pattern = first_edge_pattern(vertex) if previous == "0" else next_edge_pattern(previous, vertex)
-    return [str(word) for word in pattern]
 
 
 def _cut_short(query: list[str]) -> list[str]:

@@ -17,10 +17,12 @@ from separatrix.training.engine import arithmetic
 from separatrix.training.labelled import judged, questions
 from separatrix.training.recipes import Precision
 
-__all__ = ["Counted", "evaluate"]
+__all__ = ["TEST_EXAMPLES_FROM", "TEST_SEED", "Counted", "evaluate"]
 
-_SEED: Final = (1 << 63) - 25
+TEST_SEED: Final = (1 << 63) - 25
 """Beyond every member's seed."""
+TEST_EXAMPLES_FROM: Final = 1 << 40
+"""The last look is at other examples than those before it, which decide when a member stops."""
 _POSITIONS: Final = 1 << 21
 """Positions of all members that are answered at once."""
 
@@ -51,7 +53,7 @@ def evaluate(
     right, labels, labels_right = (torch.zeros(members, dtype=torch.int64, device=device) for _ in range(3))
     for low in range(0, examples, chunk):
         count = min(chunk, examples - low)
-        drawn = full.sample(count, seed=_SEED, start=first + low, device=device)
+        drawn = full.sample(count, seed=TEST_SEED, start=first + low, device=device)
         asked = questions(_repeated(drawn, members), members, most=full.asking.most)
         # Looks are rare and have other shapes than steps: compiling for them would cost more than it saves.
         with torch.compiler.set_stance("force_eager"), arithmetic(precision, device):

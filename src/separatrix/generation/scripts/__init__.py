@@ -19,8 +19,10 @@ from separatrix.tasks import Task
 __all__ = ["SCRIPTS", "Script", "TreeScript", "answers_of", "script_named"]
 
 SCRIPTS: Final[dict[str, str]] = {
+    "is-tree-verdict": "is_tree:VerdictScript",
     "is-tree-tour": "is_tree:TourScript",
     "is-tree-searches": "is_tree_searches:SearchTraceScript",
+    "is-tree-compact-searches": "is_tree_searches:CompactTraceScript",
     "is-tree-doubling": "is_tree_doubling:DoublingTourScript",
     "index-search": "small_searches:IndexSearch",
     "recall-search": "small_searches:RecallSearch",

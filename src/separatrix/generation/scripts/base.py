@@ -9,6 +9,7 @@ from typing import ClassVar
 from jaxtyping import Int
 from torch import Tensor
 
+from separatrix.generation.spelling import AsWritten, Spelling
 from separatrix.tasks import Task
 from separatrix.tasks.interface import ChainTask
 from separatrix.tasks.vocabulary import Vocabulary
@@ -27,6 +28,8 @@ class Script(ABC):
     """The name it is found under."""
     searches: ClassVar[bool] = False
     """Whether words between <StartSearch> and <EndSearch> are searches."""
+    spelling: ClassVar[type[Spelling]] = AsWritten
+    """How the words of a row stand in the text that its searches read."""
 
     @property
     @abstractmethod
