@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from separatrix.store import Point, Result, Run, Store
+from separatrix.store.bundles import read_bundle
 from tests.cli.running import process, refused, run
 from tests.store.examples import CURVE, RIGHT, config
+from tests.store.test_evidence import make_coverage
 
 POPULATION = "a" * 64
 HOSTILE = "\x1b[31m\x07\u202e"
@@ -202,7 +204,10 @@ def test_keys_that_are_wrong(store: Store) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("runs lst", "There is no runs command 'lst'. Did you mean list? Known: list, show, export, gc."),
+        (
+            "runs lst",
+            "There is no runs command 'lst'. Did you mean list? Known: list, show, export, bundle, gc.",
+        ),
         ("runs --json", "There is no option '--json'."),
         ("runs list x", "'x' is one word too many; --help shows what runs list takes."),
         ("runs list --jsn", "There is no option '--jsn'. Did you mean --json"),
@@ -236,7 +241,7 @@ def test_where_the_store_is(store: Store, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_damage_is_a_sentence_in_every_command(store: Store) -> None:
     (store.path / "runs.sqlite").write_bytes(b"damaged" * 1000)
-    for command in (["list"], ["show", "a"], ["export"], ["gc"]):
+    for command in (["list"], ["show", "a"], ["export"], ["bundle", "--out", "b"], ["gc"]):
         assert refused("runs", *command).startswith("'runs/runs.sqlite' is damaged or no store of runs")
 
 
@@ -288,6 +293,73 @@ def test_settings_of_several_kinds_share_a_column(store: Store, tmp_path: Path) 
     assert run("runs", "export").code == 0
 
 
+def test_a_bundle_has_what_has_finished(store: Store, tmp_path: Path) -> None:
+    done, retired, _ = store.runs()
+    store.write_evidence(retired.key, make_coverage())
+    ran = run("runs", "bundle", "--out", "results/mine", "--notes", "by a test")
+    assert (ran.code, ran.out) == (0, "results/mine\n")
+    assert ran.err == "Bundled 2 runs; 1 run not finished. 'mine' has 2 now.\n"
+    found = read_bundle(tmp_path / "results" / "mine")
+    assert set(found.runs) == {done, retired}
+    assert found.curve(done.key) == CURVE
+    assert found.evidence == {retired.key: (make_coverage(),)}
+    assert (found.name, found.notes) == ("mine", "by a test")
+
+
+def test_a_bundle_can_be_narrowed_and_added_to(store: Store, tmp_path: Path) -> None:
+    done, retired, _ = store.runs()
+    one = run("runs", "bundle", "--out", "b", "--model", "lstm", "--name", "some", "--json")
+    assert one.answer == {"path": "b", "name": "some", "bundled": 1, "unfinished": 0, "runs": 1}
+    assert one.err == ""
+    assert read_bundle(tmp_path / "b").runs == (retired,)
+    two = run(
+        "runs", "bundle", "--out", "b", "--task", "index-lookup", "--n", "200", "--status", "done", "--json"
+    )
+    assert two.answer == {"path": "b", "name": "some", "bundled": 1, "unfinished": 0, "runs": 2}
+    assert {each.key for each in read_bundle(tmp_path / "b").runs} == {done.key, retired.key}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
+    assert (
+        run("runs", "bundle", "--out", "b").err == "Bundled 2 runs; 1 run not finished. 'some' has 2 now.\n"
+    )
+    assert {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "runs bundle",
+            "runs bundle needs --out (Folder to write to; what it has is kept.); none was given.",
+        ),
+        ("runs bundle --out=", "--out needs a path; got ''."),
+        ("runs bundle --out b --status cut-off", "There are no such runs that have finished in 'runs'"),
+        ("runs bundle --out b --task dyck", "There are no such runs that have finished in 'runs'"),
+        ("runs bundle --out b --name a/b", "A bundle's name has up to 100 letters, digits, dots, hyphens"),
+        ("runs bundle --out runs/runs.sqlite", "The folder 'runs/runs.sqlite' cannot be made: File exists."),
+        ("runs bundle --out /proc/nowhere", "The folder '/proc/nowhere' cannot be made"),
+        ("runs bundle --out b --store other", "There is no store in 'other'"),
+    ],
+)
+def test_what_makes_no_bundle_is_one_sentence(store: Store, line: str, words: str) -> None:
+    assert words in refused(*line.split())
+    assert sorted(path.name for path in store.path.parent.iterdir()) == ["runs"]
+
+
+def test_a_bundle_of_another_name_or_with_damage_is_left_alone(store: Store, tmp_path: Path) -> None:
+    assert run("runs", "bundle", "--out", "b").code == 0
+    assert refused("runs", "bundle", "--out", "b", "--name", "c").startswith(
+        "The bundle in 'b' is called 'b', not 'c'; name another folder"
+    )
+    path = tmp_path / "b" / "curves.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "'b/curves.parquet' does not belong to the runs beside it" in refused(
+        "runs", "bundle", "--out", "b"
+    )
+    (store.path / "curves" / f"{first(store).key}.parquet").write_bytes(b"x")
+    assert "is damaged or no curve" in refused("runs", "bundle", "--out", "c")
+    assert not (tmp_path / "c").exists()
+
+
 def test_gc_says_what_it_does(store: Store) -> None:
     orphan = store.path / "curves" / f"{'e' * 64}.parquet"
     orphan.write_bytes(b"12345")
@@ -331,10 +403,10 @@ def test_help_needs_neither_torch_nor_pyarrow() -> None:
 @pytest.mark.usefixtures("store")
 def test_help_lists_the_commands_and_their_options() -> None:
     page = run("runs", "--help").out
-    places = [page.index(f"│ {command} ") for command in ("list", "show", "export", "gc")]
+    places = [page.index(f"│ {command} ") for command in ("list", "show", "export", "bundle", "gc")]
     assert places == sorted(places)
     assert "Usage: separatrix runs show KEY" in run("runs", "show", "--help").out
-    for command in ("list", "show", "export", "gc"):
+    for command in ("list", "show", "export", "bundle", "gc"):
         page = run("runs", command, "--help").out
         assert "--json" in page
         assert "--store" in page

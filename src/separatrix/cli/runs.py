@@ -13,11 +13,11 @@ from rich.text import Text
 
 from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.output import note, printable_line, stdout_console, wrapped, write_json
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.records import thaw
 
 if TYPE_CHECKING:
-    from separatrix.evidence import Breaking, Coverage
+    from separatrix.evidence import Breaking, Coverage, Decoded
     from separatrix.store import Point, Run, Store
 
 __all__ = ["Place", "percent", "runs_app", "shaped"]
@@ -77,7 +77,7 @@ def runs_app(*, sort_key: int) -> App:
     app = App(
         name="runs",
         usage="Usage: separatrix runs COMMAND [OPTIONS]",
-        help="List, show and export the runs in a store, or clear it up.",
+        help="List, show, export and bundle the runs in a store, or clear it up.",
         help_epilogue="",
         group_commands=Group("Commands", sort_key=0),
         group_parameters=Group("Options", sort_key=1),
@@ -87,6 +87,7 @@ def runs_app(*, sort_key: int) -> App:
         ("list", list_runs, "list [OPTIONS]"),
         ("show", show_run, "show KEY [OPTIONS]"),
         ("export", export_runs, "export [OPTIONS]"),
+        ("bundle", bundle, "bundle --out FOLDER [OPTIONS]"),
         ("gc", collect, "gc [OPTIONS]"),
     )
     for place, (name, function, usage) in enumerate(commands):
@@ -178,6 +179,42 @@ def export_runs(
     else:
         note(f"Wrote {_count(len(found), 'run')}.")
         print(printable_line(str(out)))
+
+
+def bundle(
+    *,
+    out: Annotated[Path, Parameter(help="Folder to write to; what it has is kept.", converter=_folder)],
+    name: Annotated[str | None, Parameter(help="What it is called. [default: as the folder]")] = None,
+    notes: Annotated[str, Parameter(help="How the runs came about, in words.", show_default=False)] = "",
+    task: OfTask = None,
+    model: OfModel = None,
+    n: OfLength = None,
+    status: OfStatus = None,
+    store: Place = None,
+    json: AsJson = False,
+) -> None:
+    """Put runs that have finished, their curves and evidence into a folder of small Parquet files.
+
+    It can go into a repository, without the weights. The same runs are the same bytes.
+    """
+    from separatrix.store.bundles import bundle_runs
+
+    opened = _opened(store)
+    found, _ = _found(opened, task=task, model=model, status=status, n=n)
+    finished = [run for run in found if run.finished]
+    if not finished:
+        raise InvalidInput(
+            f"There are no such runs that have finished in '{opened.path}' to make a bundle of."
+        )
+    whole = bundle_runs(opened, finished, out, name=name, notes=notes)
+    unfinished = len(found) - len(finished)
+    if json:
+        counts = {"bundled": len(finished), "unfinished": unfinished, "runs": len(whole.runs)}
+        write_json({"path": str(out), "name": whole.name, **counts})
+        return
+    left = f"; {_count(unfinished, 'run')} not finished" if unfinished else ""
+    note(f"Bundled {_count(len(finished), 'run')}{left}. '{whole.name}' has {len(whole.runs):,} now.")
+    print(printable_line(str(out)))
 
 
 def collect(
@@ -334,19 +371,20 @@ def _result(run: Run, standing: Standing) -> list[tuple[str, str]]:
 
 
 def _figures(store: Store, run: Run) -> dict[str, bool | int]:
-    from separatrix.evidence import Breaking, Coverage
-    from separatrix.store.evidence import BREAKING, COVERAGE, FOLDER, figures_of, read_evidence
+    from separatrix.evidence import Breaking, Coverage, Decoded
+    from separatrix.store.evidence import BREAKING, COVERAGE, DECODING, FOLDER, figures_of, read_evidence
 
     return figures_of(
         read_evidence(store.place(FOLDER, run.key, COVERAGE), Coverage),
         read_evidence(store.place(FOLDER, run.key, BREAKING), Breaking),
+        read_evidence(store.place(FOLDER, run.key, DECODING), Decoded),
     )
 
 
 def _evidence(store: Store, run: Run) -> list[tuple[str, str]]:
-    """A line for what is proven and a line for attacks, where there were any; or why they cannot be read."""
+    """A line each for what is proven, for attacks and for decoding, where there were any; or why not."""
     lines = []
-    for name, read in (("certified", _certified), ("attacked", _attacked)):
+    for name, read in (("certified", _certified), ("attacked", _attacked), ("decoded", _decoded)):
         try:
             text = read(store, run)
         except InvalidFile as problem:
@@ -374,7 +412,15 @@ def _attacked(store: Store, run: Run) -> str | None:
     return f"{verdict}: {failed}, {drawn}{_elsewhere(run, found)}"
 
 
-def _elsewhere(run: Run, found: Coverage | Breaking) -> str:
+def _decoded(store: Store, run: Run) -> str | None:
+    found = store.decoding(run.key)
+    if found is None:
+        return None
+    counts = f"{found.right:,} right, {found.wrong:,} wrong, {found.unanswered:,} unanswered"
+    return f"score {percent(found.score)} %: {counts}{_elsewhere(run, found)}"
+
+
+def _elsewhere(run: Run, found: Coverage | Breaking | Decoded) -> str:
     """On which task, where it is another than the run was trained on."""
     return "" if found.task.to_fields() == thaw(run.config["task"]) else f"; on {found.task}"
 
