@@ -20,6 +20,7 @@ from separatrix.models import MODELS
 from separatrix.models.factories import PLAIN_NAME, maker_named
 from separatrix.models.plain import plain_model
 from separatrix.models.population import ModelConfig, Population, Signature
+from separatrix.models.sparse_set_unit import SparseSetUnit
 from separatrix.models.stack import Mixing
 from separatrix.options import made, require
 from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
@@ -29,6 +30,8 @@ __all__ = ["ModelSpec", "build", "config_of", "is_own", "kind_of", "model_spec_o
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+_.-]{0,99}")
 _LONGEST_NAME: Final = 200
 _CODE: Final = re.compile(r"[0-9a-f]{64}")
+_UNLISTED: Final[Mapping[str, type[Population]]] = {SparseSetUnit.name: SparseSetUnit}
+"""Models that no registry lists, since they are made for one task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,8 @@ def is_own(name: object) -> bool:
 
 def kind_of(name: str, *, own_code: bool = False) -> type[Population]:
     """The model of this name; `own_code` allows to import the module that a name such as `mine:net` is in."""
+    if name in _UNLISTED:
+        return _UNLISTED[name]
     if not is_own(name):
         return MODELS.get(name)
     if not own_code:
