@@ -23,7 +23,7 @@ from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out, require_room
-from separatrix.training.running import placing_for, run_job
+from separatrix.training.running import placing_for, prepare_job, run_job
 from separatrix.training.views import LinesView, in_one_line, summary_of
 
 __all__ = ["main", "read_plan"]
@@ -39,6 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = default_place() if options.store is None else options.store
         for job in plan.jobs:  # what cannot be trained is refused before hours have gone into the rest
             _check(job, options, place)
+        if options.prepare:
+            for job in plan.jobs:
+                prepare_job(job, device=options.device, seats=options.seats, backend=options.backend)
+            return 0
         store = Store(place)
         for number, job in enumerate(plan.jobs):
             _run(number, job, store, options)
@@ -112,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     parser.add_argument("--seats", type=_seats, help="most members trained side by side")
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
+    parser.add_argument(
+        "--prepare", action="store_true", help="only compile, into the compiler's cache; train nothing"
+    )
     parser.add_argument("--no-compile", action="store_true", help="do without the compiler")
     parser.add_argument(
         "--deterministic", action="store_true", help="the same bytes in every run, also on a GPU; slower"

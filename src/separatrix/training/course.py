@@ -22,7 +22,7 @@ from separatrix.models.members import initialise_member
 from separatrix.records import JsonObject, Reader
 from separatrix.store import Point, Status
 from separatrix.training.engine import Engine, Meters
-from separatrix.training.evaluation import Counted, evaluate
+from separatrix.training.evaluation import TEST_EXAMPLES_FROM, Counted, evaluate
 from separatrix.training.found import Found
 from separatrix.training.jobs import Job
 from separatrix.training.memory import ran_out
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Course", "Outcome", "Placing"]
 
-_TEST_EXAMPLES_FROM: Final = 1 << 40
-"""The last look is at other examples than those before it, which decide when a member stops."""
+_WORTH_COMPILING: Final = 5_000
+"""Steps still to take for which a smaller population is compiled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,14 @@ class Placing:
     backend: Backend = "auto"
     own_code: bool = False
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether a population of fewer rows would have to be compiled or recorded anew."""
-        return self.compiled or self.device.type == "cuda"
+    def closes_up(self, *, rows: int, taken: int, steps_left: int) -> bool:
+        """Whether a population of fewer rows is worth making when only `taken` of `rows` are in use.
+
+        One that is compiled or recorded has to be so anew, which takes as long as thousands of steps.
+        """
+        if self.compiled or self.device.type == "cuda":
+            return 2 * taken <= rows and steps_left >= _WORTH_COMPILING
+        return taken < rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +310,7 @@ class Course:
     def _left(self, leaving: Mapping[int, tuple[Status, int | None]]) -> list[Outcome]:
         if not leaving:
             return []
-        counted = self._evaluated(self.training.test_examples, first=_TEST_EXAMPLES_FROM)
+        counted = self._evaluated(self.training.test_examples, first=TEST_EXAMPLES_FROM)
         found = []
         for row, (status, solved_at) in leaving.items():
             seat = self.seats[row]
@@ -346,13 +350,14 @@ class Course:
             self.meters.clear(row)
             if self.found is not None:
                 self.found.clear(row)
-        if not self.waiting and not self.placing.keeps_rows and any(self.occupied):
+        if not self.waiting and any(self.occupied):
             self._close_up()
 
     def _close_up(self) -> None:
         """Leave out the rows that nobody sits in any more; those who stay compute what they would have."""
         rows = [row for row, sits in enumerate(self.occupied) if sits]
-        if len(rows) == len(self.seats):
+        left = self.training.steps - min(self.seats[row].step for row in rows)
+        if not self.placing.closes_up(rows=len(self.seats), taken=len(rows), steps_left=left):
             return
         seats, kept = [self.seats[row] for row in rows], self._tensors_of_all()
         frozen = {name: value[rows] for name, value in self.population.state_dict().items()}

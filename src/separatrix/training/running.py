@@ -26,7 +26,7 @@ from separatrix.training.recipes import Member, Training
 from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
 from separatrix.training.signals import Asked, interruptible
 
-__all__ = ["Observer", "Trained", "deterministically", "load_run", "placing_for", "run_job", "train"]
+__all__ = ["Observer", "Trained", "deterministically", "load_run", "placing_for", "prepare_job", "run_job", "train"]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64
@@ -114,6 +114,14 @@ def run_job(
             return work.done(remembered(job, store, own_code=own_code))
 
 
+def prepare_job(
+    job: Job, *, device: str = "auto", seats: int | None = None, backend: Backend = "auto"
+) -> None:
+    """Take one step that is thrown away, so that the compiler's cache on disk has what the job needs."""
+    placing = placing_for(job, device=device, seats=seats, backend=backend)
+    Course(job, placing).engine.run(1)
+
+
 def placing_for(
     job: Job,
     *,
@@ -185,6 +193,8 @@ class _Work:
         self.job, self.placing, self.store, self.checkpoints = job, placing, store, checkpoints
         self.observer, self.source, self.checkpoint_seconds = observer, source, checkpoint_seconds
         self.seconds = 0.0
+        self.rate: float | None = None
+        """Steps a second of the population over the newest stretch between looks, looks included."""
 
     def done(self, known: Remembered) -> tuple[Trained, ...]:
         """Train whoever is not finished; all results in the order of the job."""
@@ -219,8 +229,10 @@ class _Work:
         found: dict[int, Trained] = {}
         last = saved = time.monotonic()
         while not course.done:
+            taken = course.taken
             course.advance(lambda count: self.observer.steps(course, count), halt=asked.is_set)
             now = time.monotonic()
+            self.rate = (course.taken - taken) / max(now - last, 1e-9)
             self.seconds, last = self.seconds + now - last, now
             self.observer.looked(course)
             # One that has solved the task comes last: where training stops with the first, all the others
@@ -316,7 +328,7 @@ class _Work:
                 label_accuracy=counted.labels_right / counted.labels,
                 loss=outcome.points[-1].loss if outcome.points else None,
                 seconds=share,
-                provenance=self.source,
+                provenance={**self.source, "steps_per_second": self.rate},
             )
             run = self.store.finish(run.key, result)
         return Trained(
