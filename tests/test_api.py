@@ -53,6 +53,9 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "model": lambda: separatrix.model("mamba", layers=1, width=16),
+        "reproduce": lambda: separatrix.reproduce(
+            "r-qsa", separatrix.Store(tmp_path / "figure"), device="cpu"
+        ),
         "run_protocol": lambda: separatrix.run_protocol(remembering, built.task, row),
         "sample": lambda: separatrix.sample("index-lookup", 3, n=4),
         "save": lambda: separatrix.save(built, tmp_path / "again"),

@@ -39,4 +39,4 @@ def test_torch_is_the_pinned_one() -> None:
 
 
 def test_the_extras_exist() -> None:
-    assert sorted(EXTRAS) == ["bench", "cluster", "dev", "hf", "onnx", "solver"]
+    assert sorted(EXTRAS) == ["bench", "cluster", "dev", "hf", "onnx", "search", "solver"]

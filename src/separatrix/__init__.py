@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from separatrix.certificates.frontier import frontier
     from separatrix.communication import bound, bounds_for, collide, run_protocol, wall
     from separatrix.errors import SeparatrixError
+    from separatrix.experiments.reproducing import reproduce
     from separatrix.models import MODELS, model
     from separatrix.models.sizing import size_of
     from separatrix.store import Store
@@ -49,6 +50,7 @@ __all__ = [
     "load",
     "make_atlas",
     "model",
+    "reproduce",
     "run_protocol",
     "sample",
     "save",
@@ -77,6 +79,7 @@ _HOMES = {
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
     "model": "separatrix.models",
+    "reproduce": "separatrix.experiments.reproducing",
     "run_protocol": "separatrix.communication",
     "save": "separatrix.witnesses.files",
     "size_of": "separatrix.models.sizing",

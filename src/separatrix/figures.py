@@ -15,13 +15,19 @@ from separatrix.files import replace_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CURVES", "check_figure", "drawn"]
+__all__ = ["CURVES", "check_figure", "drawn", "encoded", "styled"]
 
 _FORMATS: Final = {".svg": "svg", ".png": "png"}
 _SAME_EVERYWHERE: Final = {
     "svg.hashsalt": "separatrix",
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # TrueType, which journals take where they refuse matplotlib's own type 3
     "font.family": "DejaVu Sans",
+}
+_UNDATED: Final[Mapping[str, Mapping[str, str | None]]] = {
+    "svg": {"Date": None, "Creator": "separatrix"},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": "separatrix", "Producer": None},
 }
 _DOTS_PER_INCH: Final = 144
 CURVES: Final[Mapping[str, object]] = MappingProxyType(
@@ -58,16 +64,29 @@ def drawn(
     `kind` is what `check_figure` said; `look` are settings of matplotlib, in place of any that a user or
     another program has made.
     """
+    from matplotlib.figure import Figure  # noqa: PLC0415  a heavy import, needed for figures only
+
+    with styled(look):
+        figure = Figure(figsize=inches, layout="constrained")
+        yield figure
+        content = encoded(figure, kind)
+    replace_file(Path(path), content)
+
+
+@contextmanager
+def styled(look: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Settings of matplotlib that are the same everywhere, and `look` over them, while the block lasts."""
     import matplotlib as mpl  # noqa: PLC0415  a heavy import, needed for figures only
-    from matplotlib.figure import Figure  # noqa: PLC0415
 
     settings: dict[Any, object] = {**_SAME_EVERYWHERE, **(look or {})}  # its keys are typed as literals
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(settings)
-        figure = Figure(figsize=inches, layout="constrained")
-        yield figure
-        buffer = io.BytesIO()
-        undated = {"Date": None, "Creator": "separatrix"} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=_DOTS_PER_INCH, metadata=undated)
-    replace_file(Path(path), buffer.getvalue())
+        yield
+
+
+def encoded(figure: Figure, kind: str) -> bytes:
+    """A figure as the bytes of an SVG, PNG or PDF file, without date and maker; call it within `styled`."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=_DOTS_PER_INCH, metadata=dict(_UNDATED[kind]))
+    return buffer.getvalue()

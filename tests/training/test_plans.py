@@ -19,6 +19,7 @@ from separatrix.training import Job, Member, Observer, Plan, Training
 from separatrix.training import __main__ as program
 from separatrix.training.__main__ import main, read_plan
 from separatrix.training.course import Course
+from separatrix.training.engine import Engine
 from separatrix.training.jobs import job_for
 
 RESTRICTED = """
@@ -91,6 +92,16 @@ def test_jobs_are_done_one_after_another_and_not_twice(
     assert again[:2] == (0, lines)
     assert "2 in the store already" in again[2]
     assert "step" not in again[2]
+
+
+def test_to_prepare_takes_a_step_of_every_job_and_keeps_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(Engine, "run", lambda _, steps: taken.append(steps))
+    code, lines, _ = ran(capsys, written(tmp_path, small_job(), small_job(seeds=(3,))), "--prepare")
+    assert (code, lines, taken) == (0, [], [1, 1])
+    assert not (tmp_path / "store").exists()
 
 
 def test_an_interrupted_plan_goes_on(

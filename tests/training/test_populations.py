@@ -18,6 +18,7 @@ from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.tasks.interface import Batch, Tokens
 from separatrix.training import Curriculum, Halving, Member, Trained, Training, run_job, train
+from separatrix.training.course import Placing
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import job_for
 from separatrix.training.labelled import Questions, judged, questions
@@ -443,3 +444,38 @@ def _answered(population: Transformer, drawn: Batch) -> tuple[Tensor, Questions]
     asked = questions(drawn, 1, most=1)
     with torch.no_grad():
         return population(asked.inputs, asked.at), asked
+
+
+@pytest.mark.parametrize(
+    ("device", "compiled", "taken", "left", "closes"),
+    [
+        ("cpu", False, 6, 1, True),
+        ("cpu", False, 7, 10_000, False),
+        ("cpu", True, 3, 10_000, True),
+        ("cuda", False, 3, 5_000, True),
+        ("cuda", True, 4, 10_000, False),
+        ("cuda", True, 3, 4_999, False),
+    ],
+)
+def test_rows_are_given_up_where_that_pays(
+    device: str, compiled: bool, taken: int, left: int, closes: bool
+) -> None:
+    placing = Placing(device=torch.device(device), seats=7, compiled=compiled)
+    assert placing.closes_up(rows=7, taken=taken, steps_left=left) is closes
+
+
+def test_a_run_says_how_fast_it_went(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    training = Training(steps=4, batch=4, eval_every=2, eval_examples=8, test_examples=8)
+    (one,) = train(
+        task("index-lookup", n=4, alphabet=4),
+        "transformer",
+        members=[Member()],
+        training=training,
+        store=store,
+        device="cpu",
+    )
+    assert one.run is not None
+    rate = one.run.provenance["steps_per_second"]
+    assert isinstance(rate, float)
+    assert rate > 0

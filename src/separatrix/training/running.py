@@ -26,7 +26,16 @@ from separatrix.training.recipes import Member, Training
 from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
 from separatrix.training.signals import Asked, interruptible
 
-__all__ = ["Observer", "Trained", "deterministically", "load_run", "placing_for", "prepare_job", "run_job", "train"]
+__all__ = [
+    "Observer",
+    "Trained",
+    "deterministically",
+    "load_run",
+    "placing_for",
+    "prepare_job",
+    "run_job",
+    "train",
+]
 
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
 _MOST_SEATS: Final = 64

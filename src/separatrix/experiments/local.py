@@ -1,0 +1,189 @@
+"""The engine of one machine: jobs one after another in this process, or several at once in processes.
+
+A process is `python -m separatrix.training` with a plan of one job, so what it is killed in goes on where it
+was. Processes are for several GPUs or several cores: on one GPU they take turns and lose time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from separatrix.errors import SeparatrixError
+from separatrix.experiments.engines import Failure, Ran, Tell
+from separatrix.files import replace_file
+from separatrix.options import require
+from separatrix.store import Store
+from separatrix.training.jobs import Job, Plan
+from separatrix.training.memory import ran_out
+from separatrix.training.running import Observer, run_job
+
+__all__ = ["LocalEngine"]
+
+_BETWEEN: Final = 0.1
+_GRACE: Final = 60.0
+"""Seconds that a process has to save what it was at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalEngine:
+    """This machine. `minutes` ends the work in time; what is unfinished then goes on at the next call."""
+
+    device: str = "auto"
+    processes: int = 1
+    seats: int | None = None
+    compiled: bool | None = None
+    minutes: float | None = None
+    observer: Observer | None = None
+
+    def __post_init__(self) -> None:
+        require(self.processes >= 1, f"Jobs run in at least one process; got processes={self.processes}.")
+        require(
+            self.minutes is None or self.minutes > 0,
+            f"A limit of time is a number of minutes above 0; got minutes={self.minutes}.",
+        )
+
+    def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
+        """Do the jobs, here or in processes of their own."""
+        if self.processes == 1 and self.minutes is None:
+            return self._here(jobs, store, tell)
+        return _Pool(self, store, tell).run(jobs)
+
+    def _here(self, jobs: Sequence[Job], store: Store, tell: Tell) -> Ran:
+        failed = []
+        for job in jobs:
+            try:
+                run_job(
+                    job,
+                    store=store,
+                    device=self.device,
+                    seats=self.seats,
+                    compiled=self.compiled,
+                    observer=self.observer,
+                )
+            except (SeparatrixError, MemoryError, RuntimeError) as error:
+                failed.append(Failure(job=job, reason=_reason(error)))
+                tell(f"{_named(job)} failed: {failed[-1].reason}")
+        return Ran(done=len(jobs) - len(failed), failed=tuple(failed))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, SeparatrixError):
+        return str(error)
+    if ran_out(error):
+        return "It does not fit in memory; give fewer seats."
+    raise error
+
+
+@dataclass
+class _Child:
+    """A process at work on one job."""
+
+    job: Job
+    process: subprocess.Popen[str]
+    plan: Path
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
+    started: float = field(default_factory=time.monotonic)
+
+
+class _Pool:
+    """Processes at work until all jobs are done, or time is."""
+
+    def __init__(self, engine: LocalEngine, store: Store, tell: Tell) -> None:
+        self._engine, self._store, self._tell = engine, store, tell
+        self._ends = None if engine.minutes is None else time.monotonic() + 60 * engine.minutes
+        self._devices = _devices(engine.device)
+        self._children: list[_Child] = []
+        self._failed: list[Failure] = []
+        self._done = self._begun = 0
+
+    def run(self, jobs: Sequence[Job]) -> Ran:
+        waiting = deque(jobs)
+        with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
+            try:
+                while (waiting or self._children) and not self._is_over():
+                    while waiting and len(self._children) < self._engine.processes:
+                        self._begin(waiting.popleft(), Path(folder))
+                    self._reap()
+                    time.sleep(_BETWEEN)
+            finally:
+                interrupted = bool(waiting or self._children)
+                self._end_all()
+        return Ran(done=self._done, failed=tuple(self._failed), interrupted=interrupted)
+
+    def _is_over(self) -> bool:
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def _begin(self, job: Job, folder: Path) -> None:
+        self._begun += 1
+        plan = folder / f"{self._begun}.json"
+        replace_file(plan, json.dumps(Plan(jobs=(job,)).to_json()).encode())
+        device = self._devices[self._begun % len(self._devices)]
+        words = [sys.executable, "-m", "separatrix.training", str(plan), "--store", str(self._store.path)]
+        words += ["--device", device]
+        words += [] if self._engine.seats is None else ["--seats", str(self._engine.seats)]
+        words += ["--no-compile"] if self._engine.compiled is False else []
+        process = subprocess.Popen(
+            words,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # Ctrl-C comes to this process alone, which lets the others save
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        child = _Child(job, process, plan)
+        assert process.stderr is not None
+        threading.Thread(target=self._listen, args=(child, process.stderr), daemon=True).start()
+        self._children.append(child)
+
+    def _listen(self, child: _Child, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                child.last.append(line.strip())
+                self._tell(f"[{_named(child.job)}] {line.strip()}")
+
+    def _reap(self) -> None:
+        for child in [child for child in self._children if child.process.poll() is not None]:
+            self._children.remove(child)
+            took = time.monotonic() - child.started
+            if child.process.returncode == 0:
+                self._done += 1
+                self._tell(f"{_named(child.job)} done in {took:,.0f} s")
+            else:
+                said = " ".join(child.last) or f"its process ended with {child.process.returncode}"
+                self._failed.append(Failure(job=child.job, reason=said))
+
+    def _end_all(self) -> None:
+        """Ask every process to save and end, and see that it does."""
+        for child in self._children:
+            child.process.terminate()
+        patience = time.monotonic() + _GRACE
+        for child in self._children:
+            try:
+                child.process.wait(max(0.0, patience - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait()
+
+
+def _devices(device: str) -> list[str]:
+    """The devices to share jobs out among: all GPUs, unless one is named."""
+    import torch  # noqa: PLC0415  only where jobs are really run
+
+    count = torch.cuda.device_count() if device in {"auto", "cuda"} else 0
+    return [f"cuda:{number}" for number in range(count)] if count > 1 else [device]
+
+
+def _named(job: Job) -> str:
+    return f"{job.model.name} on {job.task}"

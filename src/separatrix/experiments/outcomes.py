@@ -1,0 +1,299 @@
+"""What came of a study: for every cell the best that any run in the store, or in a bundle, has reached.
+
+As in the papers the best of all learning rates and seeds counts. What was not run says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
+
+from separatrix.experiments.cells import Cell, Measured, Panel, Study
+from separatrix.experiments.published import Published, published
+from separatrix.records import JsonObject
+from separatrix.store import Point, Run, key_of
+from separatrix.store.intervals import Interval
+from separatrix.store.runs import FINISHED
+
+__all__ = [
+    "FAR",
+    "SEPARATED",
+    "CellOutcome",
+    "Known",
+    "PanelOutcome",
+    "Separation",
+    "StudyOutcome",
+    "fitting",
+    "outcome_of",
+]
+
+State = Literal["not run", "under way", "done"]
+SEPARATED: Final = 0.10
+"""Models that the paper's numbers hold further apart than this are to come in the paper's order."""
+FAR: Final = 0.05
+"""A cell with its full budget that lies further from the paper than this is looked at again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """Everything that was run, from wherever it comes: runs, their curves, and scores by decoding."""
+
+    runs: tuple[Run, ...]
+    curves: Mapping[str, tuple[Point, ...]]
+    decoded: Mapping[str, Measured]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellOutcome:
+    """One cell: our number with its interval, and the paper's."""
+
+    cell: Cell
+    state: State
+    accuracy: float | None = None
+    interval: Interval | None = None
+    best: Run | None = None
+    """The run whose number this is; None where nothing was trained."""
+    runs: int = 0
+    steps: int | None = None
+    most_steps: int | None = None
+    """What the budget of the best run had."""
+    full_budget: bool = False
+    """Whether some run had all the steps that the cell's own jobs give, or solved the task before."""
+    rate: float | None = None
+    seeds: tuple[int, ...] = ()
+    """Of all finished runs."""
+    seconds: float | None = None
+    note: str = ""
+    paper: float | None = None
+    paper_said: str = ""
+    curve: tuple[Point, ...] = ()
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return None if self.accuracy is None or self.paper is None else self.accuracy - self.paper
+
+    @property
+    def far_off(self) -> bool:
+        """Whether the paper's number lies far from ours although the budget was the full one."""
+        return self.full_budget and self.difference is not None and _beyond(abs(self.difference), FAR)
+
+    def to_fields(self) -> JsonObject:
+        """What there is to say, as JSON values."""
+        return {
+            "row": self.cell.row,
+            "column": self.cell.column,
+            "state": self.state,
+            "accuracy": self.accuracy,
+            "interval": None if self.interval is None else list(self.interval),
+            "paper": self.paper,
+            "paper_said": self.paper_said,
+            "difference": self.difference,
+            "steps": self.steps,
+            "most_steps": self.most_steps,
+            "rate": self.rate,
+            "seeds": list(self.seeds),
+            "runs": self.runs,
+            "seconds": self.seconds,
+            "run": None if self.best is None else self.best.key,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separation:
+    """Two models that the paper holds apart in a column, and whether ours come apart the same way."""
+
+    column: int
+    better: str
+    worse: str
+    kept: bool | None
+    """None where one of them was not run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelOutcome:
+    """A panel's cells with their numbers."""
+
+    panel: Panel
+    cells: tuple[CellOutcome, ...]
+    source: str
+
+    def at(self, row: str, column: int) -> CellOutcome | None:
+        """The cell in this place."""
+        return next((one for one in self.cells if (one.cell.row, one.cell.column) == (row, column)), None)
+
+    def separations(self) -> tuple[Separation, ...]:
+        """Every pair in a column that the paper's numbers hold apart."""
+        found = []
+        for column in self.panel.columns:
+            printed = [one for one in self.cells if one.cell.column == column and one.paper is not None]
+            found += [
+                Separation(column=column, better=a.cell.row, worse=b.cell.row, kept=_in_order(a, b))
+                for a in printed
+                for b in printed
+                if _beyond((a.paper or 0.0) - (b.paper or 0.0), SEPARATED)
+            ]
+        return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOutcome:
+    """A study with its numbers."""
+
+    study: Study
+    panels: tuple[PanelOutcome, ...]
+
+    @property
+    def cells(self) -> tuple[CellOutcome, ...]:
+        """All of them, panel by panel."""
+        return tuple(cell for panel in self.panels for cell in panel.cells)
+
+    def to_fields(self) -> JsonObject:
+        """Everything as JSON values."""
+        return {
+            "experiment": self.study.name,
+            "budget": self.study.budget,
+            "title": self.study.title,
+            "source": f"{self.study.work}, {self.study.where}",
+            "panels": [
+                {
+                    "name": one.panel.name,
+                    "title": one.panel.title,
+                    "columns_are": one.panel.column_name,
+                    "paper": one.source,
+                    "cells": [cell.to_fields() for cell in one.cells],
+                    "separations": [asdict(pair) for pair in one.separations()],
+                }
+                for one in self.panels
+            ],
+        }
+
+
+def outcome_of(
+    study: Study, known: Known, *, measured: Mapping[tuple[str, str, int], Measured]
+) -> StudyOutcome:
+    """The numbers of a study from what is known; `measured` are those that need no run, by place."""
+    by_question = _grouped(known.runs)
+    panels = []
+    for panel in study.panels:
+        table = published(panel.published)
+        cells = tuple(
+            _measured_cell(cell, measured.get((panel.name, cell.row, cell.column)), table)
+            if cell.measure is not None
+            else _trained_cell(cell, by_question, known, table)
+            for cell in panel.cells
+        )
+        panels.append(PanelOutcome(panel=panel, cells=cells, source="" if table is None else table.source))
+    return StudyOutcome(study=study, panels=tuple(panels))
+
+
+def fitting(cell: Cell, runs: Iterable[Run]) -> tuple[Run, ...]:
+    """The runs of a cell's models on its task, whoever trained them and how."""
+    groups = _grouped(runs)
+    questions = {_question(job.task.to_fields(), job.model.to_fields()) for job in cell.jobs}
+    return tuple(run for question in sorted(questions) for run in groups.get(question, ()))
+
+
+def _grouped(runs: Iterable[Run]) -> Mapping[str, Sequence[Run]]:
+    # A run may come from the store and from a bundle too; one that has ended says more than one that has not.
+    once = {run.key: run for run in sorted(runs, key=lambda run: run.finished)}
+    groups: dict[str, list[Run]] = {}
+    for run in once.values():
+        groups.setdefault(_question(run.config["task"], run.config["model"]), []).append(run)
+    return groups
+
+
+def _question(task: object, model: object) -> str:
+    """What a run answers, whoever trained it and how: a model on a task."""
+    return key_of({"task": task, "model": model})
+
+
+def _trained_cell(
+    cell: Cell, by_question: Mapping[str, Sequence[Run]], known: Known, table: Published | None
+) -> CellOutcome:
+    questions = {_question(job.task.to_fields(), job.model.to_fields()) for job in cell.jobs}
+    runs = [run for question in sorted(questions) for run in by_question.get(question, ())]
+    paper, said = _printed(table, cell)
+    finished = [run for run in runs if run.status in FINISHED and run.accuracy is not None]
+    if cell.decoded:
+        finished = [run for run in finished if run.key in known.decoded]
+    if not finished:
+        state: State = "under way" if runs else "not run"
+        return CellOutcome(cell=cell, state=state, runs=len(runs), paper=paper, paper_said=said)
+    # Of equals the quickest, then whichever key comes first, so that the order of the runs has no part in it.
+    best = min(finished, key=lambda run: (-_accuracy(run, cell, known), run.steps, run.key))
+    asked = max(job.training.steps for job in cell.jobs)
+    training, member = best.config["training"], best.config["member"]
+    assert isinstance(training, Mapping)
+    assert isinstance(member, Mapping)
+    score = known.decoded[best.key] if cell.decoded else None
+    return CellOutcome(
+        cell=cell,
+        state="done",
+        accuracy=_accuracy(best, cell, known),
+        interval=_interval(best) if score is None else score.interval,
+        best=best,
+        runs=len(runs),
+        steps=best.steps,
+        most_steps=int(str(training["steps"])),
+        full_budget=any(run.steps >= asked or run.solved_at is not None for run in finished),
+        rate=float(str(member["lr"])),
+        seeds=tuple(sorted({_seed(run) for run in finished})),
+        seconds=sum(run.seconds for run in finished),
+        note="" if score is None else score.note,
+        paper=paper,
+        paper_said=said,
+        curve=known.curves.get(best.key, ()),
+    )
+
+
+def _accuracy(run: Run, cell: Cell, known: Known) -> float:
+    found = known.decoded[run.key].accuracy if cell.decoded else run.accuracy
+    assert found is not None
+    return found
+
+
+def _seed(run: Run) -> int:
+    member = run.config["member"]
+    assert isinstance(member, Mapping)
+    return int(str(member["seed"]))
+
+
+def _interval(run: Run) -> Interval | None:
+    return None if run.low is None or run.high is None else Interval(run.low, run.high)
+
+
+def _measured_cell(cell: Cell, found: Measured | None, table: Published | None) -> CellOutcome:
+    paper, said = _printed(table, cell)
+    if found is None or not found.examples:
+        note = "" if found is None else found.note
+        return CellOutcome(cell=cell, state="not run", note=note, paper=paper, paper_said=said)
+    return CellOutcome(
+        cell=cell,
+        state="done",
+        accuracy=found.accuracy,
+        interval=found.interval,
+        seconds=found.seconds,
+        note=found.note,
+        paper=paper,
+        paper_said=said,
+    )
+
+
+def _printed(table: Published | None, cell: Cell) -> tuple[float | None, str]:
+    if table is None:
+        return None, ""
+    return table.number(cell.row, cell.column), table.words(cell.row, cell.column)
+
+
+def _in_order(better: CellOutcome, worse: CellOutcome) -> bool | None:
+    if better.interval is None or worse.interval is None:
+        return None
+    return better.interval.low > worse.interval.high
+
+
+def _beyond(distance: float, bar: float) -> bool:
+    """Whether a distance between two accuracies passes a bar, whatever floats make of a tenth."""
+    return round(distance, 9) > bar

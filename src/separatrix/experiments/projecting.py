@@ -1,0 +1,282 @@
+"""How long a study takes on one H200: the time of its steps by measured rates, looks and compiling with it.
+
+It is the most that training can take: who solves a task sooner stops there, and that cannot be foreseen. What
+runs have shown of it can be put in; a job then is taken to end where one of its members solved the task.
+Models that write, second looks and what is drawn afterwards are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import torch
+
+from separatrix.experiments.cells import Study
+from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step
+from separatrix.options import require
+from separatrix.records import JsonObject, thaw
+from separatrix.store import Run, key_of
+from separatrix.training.jobs import Job
+from separatrix.training.recipes import Training
+from separatrix.training.running import placing_for
+
+__all__ = ["JobTime", "Projection", "Stretch", "projection_of", "stretches_of"]
+
+Known = Literal["measured", "scaled", "not measured"]
+_ORDER: Final[tuple[Known, ...]] = ("measured", "scaled", "not measured")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Steps that a population takes in one size, and the examples that it answers at looks on the way."""
+
+    rows: int
+    steps: int
+    looked_at: int
+    compiled: bool
+    """Whether the population is a new one, which has to be compiled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobTime:
+    """What one job takes at most; None where nothing of the kind was measured."""
+
+    job: Job
+    seconds: float | None
+    ended: float | None
+    """The same, if it ends where one of its members solved the task in a run before."""
+    solved_at: int | None
+    steps: Mapping[Known, int]
+    """The steps of its populations, by where their rates come from."""
+    how: tuple[str, ...]
+    """Where they come from in words, for each number of rows."""
+
+    @property
+    def name(self) -> str:
+        """The model and the task, in short."""
+        size = "({layers},{width})".format_map(_Sizes(self.job.model.params))
+        form = self.job.task.params.get("form")
+        task = self.job.task.name + (f" {form}" if form else "")
+        return f"{self.job.model.name}-{size} on {task} at {self.job.built_task.n:,}"
+
+
+class _Sizes(dict[str, object]):
+    """Parameters of a model, with a question mark for those it does not have."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """What a study takes on one H200, job after job."""
+
+    study: str
+    budget: str
+    halving: bool
+    jobs: tuple[JobTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """At most, without the jobs for which nothing was measured."""
+        return sum(job.seconds or 0.0 for job in self.jobs)
+
+    @property
+    def minutes(self) -> float:
+        """At most."""
+        return self.seconds / 60
+
+    @property
+    def hours(self) -> float:
+        """At most."""
+        return self.seconds / 3600
+
+    @property
+    def ended_hours(self) -> float:
+        """With jobs ending where the runs that were given solved the task."""
+        return sum(job.ended or 0.0 for job in self.jobs) / 3600
+
+    @property
+    def basis(self) -> Mapping[Known, float]:
+        """The share of all steps whose rates were measured, of those with scaled ones, and of the others."""
+        whole = sum(sum(job.steps.values()) for job in self.jobs) or 1
+        return {known: sum(job.steps.get(known, 0) for job in self.jobs) / whole for known in _ORDER}
+
+    def lines(self) -> list[str]:
+        """The whole in words, a sentence a line."""
+        if not self.jobs:
+            return ["Nothing is trained."]
+        unknown = sum(job.seconds is None for job in self.jobs)
+        if unknown == len(self.jobs):
+            return ["How fast its populations are on an H200 was not measured."]
+        shares = ", ".join(f"{100 * share:.0f} % {known}" for known, share in self.basis.items() if share)
+        halving = " with halving" if self.halving else ""
+        most = f"{len(self.jobs):,} populations take at most about {_in_words(self.seconds)}"
+        lines = [f"{most} on one H200{halving}. Rates of their steps: {shares}."]
+        lines += [f"Rates of {unknown:,} were not measured; their time is not in it."] if unknown else []
+        ended = [job for job in self.jobs if job.solved_at is not None]
+        if ended:
+            lines.append(
+                f"Runs have solved the tasks of {len(ended):,} of them; if these end where they did, it is "
+                f"about {_in_words(3600 * self.ended_hours)}."
+            )
+        longest = max(self.jobs, key=lambda job: job.seconds or 0.0)
+        if longest.seconds:
+            lines.append(f"The longest is {longest.name}: {_in_words(longest.seconds)}.")
+        return lines
+
+    def to_fields(self) -> JsonObject:
+        """Everything as JSON values."""
+        return {
+            "experiment": self.study,
+            "budget": self.budget,
+            "halving": self.halving,
+            "hours": self.hours,
+            "hours_with_known_stops": self.ended_hours,
+            "basis": dict(self.basis),
+            "jobs": [
+                {
+                    "name": job.name,
+                    "members": len(job.job.members),
+                    "steps": job.job.training.steps,
+                    "seconds": job.seconds,
+                    "solved_at": job.solved_at,
+                    "seconds_with_known_stop": job.ended,
+                    "basis": {known: count for known, count in job.steps.items() if count},
+                    "how": list(job.how),
+                }
+                for job in self.jobs
+            ],
+        }
+
+
+def projection_of(
+    study: Study,
+    *,
+    halving: bool | None = None,
+    solved: Iterable[Run] = (),
+    rates: Rates | None = None,
+) -> Projection:
+    """What a study's jobs take on one H200. `halving=False` is for the same jobs with nobody dropped.
+
+    `solved` are runs from anywhere. Those that solved the task of a job with its model and one of its
+    learning rates say where it can be expected to end.
+    """
+    known = rates or rates_measured()
+    jobs = [_undropped(job) if halving is False else job for job in study.jobs]
+    drops = any(job.training.halving is not None for job in jobs)
+    require(
+        halving is not True or drops or not jobs,
+        f"{study.name} at --budget {study.budget} drops nobody, so there is no halving to reckon with.",
+    )
+    ends = _ends(solved)
+    return Projection(
+        study=study.name,
+        budget=study.budget,
+        halving=drops,
+        jobs=tuple(_time_of(job, _end_of(job, ends), known) for job in jobs),
+    )
+
+
+def _undropped(job: Job) -> Job:
+    return replace(job, training=replace(job.training, halving=None))
+
+
+def stretches_of(job: Job, *, until: int | None = None) -> tuple[Stretch, ...]:
+    """How a job goes on a GPU, up to its last step or to the look at which all end.
+
+    Of more members than there are seats for, each lot is taken to begin when the one before has ended.
+    """
+    training, members = job.training, len(job.members)
+    end = training.steps if until is None else min(training.steps, until)
+    seats = placing_for(job, device="cpu").seats
+    lots = [seats] * (members // seats) + ([members % seats] if members % seats else [])
+    return tuple(stretch for lot in lots for stretch in _of_a_lot(job, lot, end))
+
+
+def _of_a_lot(job: Job, members: int, end: int) -> list[Stretch]:
+    training = job.training
+    placing = replace(placing_for(job, device="cpu"), device=torch.device("cuda"), compiled=True)
+    halving = training.halving
+    rungs = () if halving is None else tuple(rung for rung in halving.rungs(training.steps) if rung < end)
+    found: list[Stretch] = []
+    rows = left = members
+    compiled, last = True, 0
+    for stop in (*rungs, end):
+        stays = left if stop == end or halving is None else -(-left // halving.factor)
+        looks = stop // training.eval_every - last // training.eval_every + (stop % training.eval_every > 0)
+        tests = training.test_examples if stays < left or stop == end else 0
+        found.append(
+            Stretch(
+                rows=rows,
+                steps=stop - last,
+                looked_at=looks * training.eval_examples + tests,
+                compiled=compiled,
+            )
+        )
+        left, last = stays, stop
+        compiled = placing.closes_up(rows=rows, taken=left, steps_left=training.steps - stop)
+        rows = left if compiled else rows
+    return found
+
+
+def _time_of(job: Job, end: int | None, rates: Rates) -> JobTime:
+    whole = stretches_of(job)
+    estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
+    found = {rows: one for rows, one in estimates.items() if one is not None}
+    known = len(found) == len(estimates)
+    steps: dict[Known, int] = {}
+    for stretch in whole:
+        basis: Known = found[stretch.rows].basis if known else "not measured"
+        steps[basis] = steps.get(basis, 0) + stretch.steps
+    start = rates.seconds_to_start(job.model.name)
+
+    def seconds(stretches: Iterable[Stretch]) -> float:
+        # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
+        # that is not compiled.
+        return sum(
+            found[one.rows].seconds * (one.steps + one.looked_at / job.training.batch)
+            + (start if one.compiled else 0.0)
+            for one in stretches
+        )
+
+    return JobTime(
+        job=job,
+        seconds=seconds(whole) if known else None,
+        ended=seconds(stretches_of(job, until=end)) if known else None,
+        solved_at=end,
+        steps=steps,
+        how=tuple(
+            f"{rows:,} {'row' if rows == 1 else 'rows'}: {one.basis}, {one.how}"
+            for rows, one in found.items()
+        ),
+    )
+
+
+def _ends(runs: Iterable[Run]) -> Mapping[str, Sequence[tuple[float, int]]]:
+    """Learning rates with the steps at which they solved a task, by model and task."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for run in runs:
+        member = thaw(run.config["member"])
+        if run.solved_at is not None and isinstance(member, dict):
+            question = key_of({"task": run.config["task"], "model": run.config["model"]})
+            found.setdefault(question, []).append((float(str(member["lr"])), run.solved_at))
+    return found
+
+
+def _end_of(job: Job, ends: Mapping[str, Sequence[tuple[float, int]]]) -> int | None:
+    """The first look of the job at which a run had solved its task; None if there is none."""
+    question = key_of({"task": job.task.to_fields(), "model": job.model.to_fields()})
+    tried = {member.lr for member in job.members}
+    steps = [step for rate, step in ends.get(question, ()) if rate in tried and step <= job.training.steps]
+    return _next_look(min(steps), job.training) if steps else None
+
+
+def _next_look(step: int, training: Training) -> int:
+    return min(training.steps, -(-step // training.eval_every) * training.eval_every)
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds / 3600:,.1f} hours" if seconds >= 3600 else f"{seconds / 60:,.1f} minutes"

@@ -1,0 +1,211 @@
+"""How the papers train, and how much of that a budget has: learning rates, steps, batches, looks.
+
+S trains with Adam on 64 fresh examples a step, for up to 250,000 steps unless a model is almost perfect
+sooner, with each of seven learning rates, and tests the best on 5,000 examples of full length. It does not
+say how a rate goes on; here it rises over a short warm-up and then falls along a cosine, as W's does.
+
+Members that fall behind are dropped late: on index lookup at 400 the rate that ended best was the worst of
+three for the first 30,000 steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from separatrix.experiments.cells import Budget
+from separatrix.models import model
+from separatrix.models.population import ModelConfig
+from separatrix.options import require
+from separatrix.tasks.interface import Task
+from separatrix.training.jobs import Job, job_for
+from separatrix.training.recipes import Halving, Member, Training
+
+__all__ = [
+    "S_MODELS",
+    "S_RATES",
+    "Protocol",
+    "Settings",
+    "named",
+    "s_jobs",
+    "s_model",
+    "s_protocol",
+    "s_shape",
+    "w_protocol",
+]
+
+Grid = Literal["final", "full"]
+
+S_RATES: Final = (1e-2, 5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-6)
+S_MODELS: Final = {
+    "LSTM": "lstm",
+    "LinTF": "linear-transformer",
+    "RetNet": "retnet",
+    "DSS": "dss",
+    "Mamba": "mamba",
+    "TF": "transformer",
+}
+"""The names in S's figures, and the architectures they stand for."""
+_QUICK_RATES: Final = {
+    "LSTM": (5e-3, 1e-3),
+    "LinTF": (1e-3, 5e-4),
+    "RetNet": (1e-3, 5e-4),
+    "DSS": (1e-2, 1e-3),
+    "Mamba": (1e-3, 5e-4),
+    "TF": (5e-4, 1e-4),
+}
+"""Two of the seven, near the best that was seen."""
+_DEPTHS: Final = (1, 2, 4, 6)
+_LSTM_DEPTHS: Final = (1, 2, 3)
+_WIDTHS: Final = (64, 128, 256, 512)
+_HEADS: Final = (4, 8)
+_WITH_HEADS: Final = frozenset({"LinTF", "RetNet", "TF"})
+_SMALL: Final = 16
+"""Widths at the smallest budget: enough for every part to be there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a user chooses: the budget, the papers' grid of architectures or the final ones, and whether
+    members that cannot win are dropped on the way.
+    """
+
+    budget: Budget = "smoke"
+    grid: Grid = "final"
+    halving: bool = True
+    seeds: tuple[int, ...] = (0,)
+    models: tuple[tuple[str, Path], ...] = ()
+    """Models of the user's own by name, as folders on disk, for studies that train none."""
+    device: str = "auto"
+    """Where those models compute."""
+    file: Path | None = None
+    """Questions of the user's own, for studies that take them from a file."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.budget in ("smoke", "quick", "paper"),
+            f"A budget is smoke, quick or paper; got {self.budget!r}.",
+        )
+        require(self.grid in ("final", "full"), f"A grid is final or full; got {self.grid!r}.")
+        require(
+            bool(self.seeds) and len(set(self.seeds)) == len(self.seeds),
+            f"Seeds are different numbers, at least one; got {self.seeds}.",
+        )
+        require(
+            self.grid == "final" or self.budget == "paper",
+            f"The full grid belongs to --budget paper; got --budget {self.budget}.",
+        )
+
+    @property
+    def small(self) -> bool:
+        """Whether sizes are to be those of a laptop."""
+        return self.budget == "smoke"
+
+    def of(self, *, smoke: Sequence[int], quick: Sequence[int], paper: Sequence[int]) -> tuple[int, ...]:
+        """The numbers, mostly columns, that this budget has."""
+        return tuple({"smoke": smoke, "quick": quick, "paper": paper}[self.budget])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """One way to train, and the learning rates that are tried."""
+
+    rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    training: Training
+    warmup: int
+
+    def job(self, task: Task, config: ModelConfig) -> Job:
+        """Every rate with every seed."""
+        members = [
+            Member(lr=lr, seed=seed, schedule="cosine", warmup=self.warmup)
+            for seed in self.seeds
+            for lr in self.rates
+        ]
+        return job_for(task, config, members=members, training=self.training)
+
+
+def s_protocol(settings: Settings, label: str, *, quick_steps: int = 12_000) -> Protocol:
+    """S's way to train the model of this label, at this budget."""
+    match settings.budget:
+        case "smoke":
+            return _smoke(settings, rates=(1e-3, 1e-2))
+        case "quick":
+            training = _compared(steps=quick_steps, every=1000, examples=1000)
+            return Protocol(rates=_QUICK_RATES[label], seeds=settings.seeds, training=training, warmup=500)
+        case _:
+            halving = Halving(first=40_000, factor=3) if settings.halving else None
+            training = _compared(steps=250_000, every=2_500, examples=2000, halving=halving)
+            return Protocol(rates=S_RATES, seeds=settings.seeds, training=training, warmup=1_000)
+
+
+def w_protocol(settings: Settings, *, rate: float, quick_steps: int = 8_000) -> Protocol:
+    """W's: a million samples with a cosine rate, 64 at a time; one rate for each kind of model."""
+    match settings.budget:
+        case "smoke":
+            return _smoke(settings, rates=(3e-3,))
+        case "quick":
+            training = _trained(steps=quick_steps, every=1000, examples=500)
+            return Protocol(rates=(rate,), seeds=settings.seeds, training=training, warmup=500)
+        case _:
+            training = _trained(steps=15_625, every=1_000, examples=1000)
+            return Protocol(rates=(rate,), seeds=settings.seeds, training=training, warmup=500)
+
+
+def _smoke(settings: Settings, *, rates: tuple[float, ...]) -> Protocol:
+    training = Training(
+        steps=30, batch=16, eval_every=15, eval_examples=64, test_examples=200, stop="each", solved=1.0
+    )
+    return Protocol(rates=rates, seeds=settings.seeds, training=training, warmup=3)
+
+
+def _trained(*, steps: int, every: int, examples: int) -> Training:
+    return Training(
+        steps=steps,
+        batch=64,
+        precision="bfloat16",
+        eval_every=every,
+        eval_examples=examples,
+        test_examples=5000,
+        stop="each",
+        solved=1.0,
+    )
+
+
+def _compared(*, steps: int, every: int, examples: int, halving: Halving | None = None) -> Training:
+    """Whoever is almost perfect first has won, as in the paper; with halving the others thin out before."""
+    trained = _trained(steps=steps, every=every, examples=examples)
+    return replace(trained, stop="first", solved=0.999, halving=halving)
+
+
+def s_model(label: str, *, layers: int, width: int, heads: int | None = None) -> ModelConfig:
+    """The architecture that S's label stands for."""
+    given = {"layers": layers, "width": width} | ({} if heads is None else {"heads": heads})
+    return model(S_MODELS[label], **given)
+
+
+def named(label: str, layers: int, width: int) -> str:
+    """A row as S writes it."""
+    return f"{label}-({layers},{width})"
+
+
+def s_shape(settings: Settings, layers: int, width: int) -> tuple[int, int]:
+    """Layers and width as the paper has them, or small ones of the same make."""
+    return (min(layers, 2), _SMALL) if settings.small else (layers, width)
+
+
+def s_jobs(
+    settings: Settings, protocol: Protocol, task: Task, label: str, *, layers: int, width: int
+) -> tuple[Job, ...]:
+    """The jobs behind one cell: the final architecture, or all that the paper tried."""
+    if settings.grid == "final":
+        return (protocol.job(task, s_model(label, layers=layers, width=width)),)
+    depths = _LSTM_DEPTHS if label == "LSTM" else _DEPTHS
+    return tuple(
+        protocol.job(task, s_model(label, layers=depth, width=wide, heads=heads))
+        for depth in depths
+        for wide in _WIDTHS
+        for heads in (_HEADS if label in _WITH_HEADS else (None,))
+    )

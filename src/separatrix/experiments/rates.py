@@ -1,0 +1,323 @@
+"""How fast populations take their steps on an H200: what was measured, and what follows for other sizes.
+
+`data/rates.csv` has a line for each measurement. A population that was measured has that time. For another
+every measurement of its architecture gives a time that it will hardly exceed, and the least of them counts:
+
+- more members, or more layers, in proportion; fewer members: no faster; of `a` layers instead of `b`, fewer,
+  (a + 1)/(b + 1), so that what is not in the layers has a layer's time;
+- wider by a factor: its square, as the products grow; narrower: no faster;
+- longer: as the architecture's time grows with the length, which was measured for one member, and at least in
+  proportion; shorter: as that time shrinks, and below the shortest length that was measured not at all;
+- a label at many positions instead of one: twice, since that is what was seen on equality beside Dyck;
+- larger batches in proportion; smaller ones: no faster.
+
+No estimate is less than what a population took that is smaller or the same in every way. From one layer that
+answers once nothing follows for others, since it computes most of itself at one position. Heads and the
+symbols of a task are not told apart. Each measurement left out in turn, nearly all stay within what the
+others say.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Final, Literal
+
+from separatrix.training.jobs import Job
+
+__all__ = [
+    "COLUMNS",
+    "Basis",
+    "Estimate",
+    "Rate",
+    "Rates",
+    "Size",
+    "rates_from",
+    "rates_measured",
+    "seconds_per_step",
+    "size_of",
+]
+
+Basis = Literal["measured", "scaled"]
+COLUMNS: Final = (
+    "model",
+    "layers",
+    "width",
+    "task",
+    "form",
+    "n",
+    "length",
+    "labels",
+    "members",
+    "precision",
+    "compiled",
+    "steps_per_second",
+    "start_seconds",
+    "how",
+    "device",
+    "torch",
+)
+Growth = tuple[tuple[int, float], ...]
+"""Lengths, ascending, with the seconds of a step of one member."""
+_BATCH: Final = 64
+"""All rates are of batches of so many examples."""
+_MANY_LABELS: Final = 2.0
+_LEAST_START: Final = 20.0
+"""Seconds that compiling takes at the least; most populations that were trained began sooner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What the time of a population's step depends on."""
+
+    model: str
+    layers: int
+    width: int
+    task: str
+    form: str
+    n: int
+    length: int
+    labels: int
+    """The most that an example has."""
+    members: int
+    precision: str
+
+    def speaks_for(self, other: Size) -> bool:
+        """Whether the other's time can be had from this one's.
+
+        One layer that answers once computes most of itself at one position only, which no other model does.
+        """
+        is_bare = self.layers == 1 and self.labels == 1
+        return not is_bare or (other.layers == 1 and other.labels == 1)
+
+    def holds(self, other: Size) -> bool:
+        """Whether the other is smaller or the same in every way that costs time."""
+        return (
+            self.model == other.model
+            and self.precision == other.precision
+            and self.layers >= other.layers
+            and self.width >= other.width
+            and self.length >= other.length
+            and self.members >= other.members
+            and (self.labels > 1) >= (other.labels > 1)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """One measurement. Rates of runs have the looks of their last stretch in them, and the last test."""
+
+    size: Size
+    compiled: bool
+    steps_per_second: float
+    start_seconds: float | None
+    """From nothing to the first step taken, mostly compiling."""
+    how: str
+    """By a benchmark, or in a run."""
+    device: str
+    torch: str
+
+    @property
+    def seconds(self) -> float:
+        """Of a step."""
+        return 1 / self.steps_per_second
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Seconds of a step, and where the number comes from, in words."""
+
+    seconds: float
+    basis: Basis
+    how: str
+
+
+class Rates:
+    """All measurements there are, and what they say of populations that were not measured."""
+
+    def __init__(self, measured: Iterable[Rate]) -> None:
+        self.measured = tuple(measured)
+        self._alike: dict[tuple[str, str], list[Rate]] = {}
+        for rate in self.measured:
+            self._alike.setdefault((rate.size.model, rate.size.precision), []).append(rate)
+        self._growth = {kind: _growth(alike) for kind, alike in self._alike.items()}
+
+    def estimate(self, size: Size) -> Estimate | None:
+        """The time of a step; None where nothing of this architecture was measured."""
+        kind = size.model, size.precision
+        alike = self._alike.get(kind, [])
+        same = [rate for rate in alike if rate.compiled and rate.size == size]
+        if same:
+            slowest = max(same, key=_seconds)
+            return Estimate(seconds=slowest.seconds, basis="measured", how=f"in a {slowest.how}")
+        if not alike:
+            return None
+        scaled = [
+            _Scaled(rate, _factors(rate.size, size, self._growth[kind]))
+            for rate in alike
+            if rate.size.speaks_for(size)
+        ]
+        if not scaled:
+            return None
+        best = min(scaled, key=lambda one: one.seconds)
+        smaller = [rate for rate in alike if rate.compiled and size.holds(rate.size)]
+        slowest = max(smaller, key=_seconds, default=best.rate)
+        if smaller and slowest.seconds > best.seconds:
+            how = f"no faster than {_named(slowest)}, which is smaller"
+            return Estimate(seconds=slowest.seconds, basis="scaled", how=how)
+        return Estimate(seconds=best.seconds, basis="scaled", how=best.in_words)
+
+    def seconds_to_start(self, model: str) -> float:
+        """Compiling a population of this architecture: the median of what was measured, if not too little."""
+        found = [rate.start_seconds for rate in self.measured if rate.size.model == model]
+        known = [seconds for seconds in found if seconds is not None]
+        return max(_LEAST_START, statistics.median(known) if known else 0.0)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A measured rate, and by what its time is multiplied for another population."""
+
+    rate: Rate
+    factors: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        return self.rate.seconds * math.prod(self.factors.values())
+
+    @property
+    def in_words(self) -> str:
+        changed = [f"× {factor:.3g} for {name}" for name, factor in self.factors.items() if factor != 1]
+        return "; ".join([f"from {_named(self.rate)}", *changed])
+
+
+@cache
+def rates_measured() -> Rates:
+    """The measurements that come with the package."""
+    text = (files("separatrix.experiments") / "data" / "rates.csv").read_text(encoding="utf-8")
+    return Rates(rates_from(text.splitlines()))
+
+
+def rates_from(lines: Iterable[str]) -> tuple[Rate, ...]:
+    """The measurements in lines of CSV."""
+    return tuple(
+        Rate(
+            size=Size(
+                model=row["model"],
+                layers=int(row["layers"]),
+                width=int(row["width"]),
+                task=row["task"],
+                form=row["form"],
+                n=int(row["n"]),
+                length=int(row["length"]),
+                labels=int(row["labels"]),
+                members=int(row["members"]),
+                precision=row["precision"],
+            ),
+            compiled=row["compiled"] == "yes",
+            steps_per_second=float(row["steps_per_second"]),
+            start_seconds=float(row["start_seconds"]) if row["start_seconds"] else None,
+            how=row["how"],
+            device=row["device"],
+            torch=row["torch"],
+        )
+        for row in csv.DictReader(lines)
+    )
+
+
+def size_of(job: Job, *, members: int | None = None) -> Size | None:
+    """The size of a job's population; None for models that have no layers and width."""
+    layers, width = (job.model.params.get(name) for name in ("layers", "width"))
+    if not isinstance(layers, int) or not isinstance(width, int):
+        return None
+    task = job.built_task
+    return Size(
+        model=job.model.name,
+        layers=layers,
+        width=width,
+        task=task.name,
+        form=str(job.task.params.get("form", "")),
+        n=task.n,
+        length=task.length,
+        labels=task.asking.most,
+        members=len(job.members) if members is None else members,
+        precision=job.training.precision,
+    )
+
+
+def seconds_per_step(job: Job, *, members: int | None = None, rates: Rates | None = None) -> Estimate | None:
+    """What a step of the job's population takes with so many members in it, by default all of them.
+
+    None where nothing of the kind was measured.
+    """
+    size = size_of(job, members=members)
+    found = None if size is None else (rates or rates_measured()).estimate(size)
+    if found is None or job.training.batch <= _BATCH:
+        return found
+    more = job.training.batch / _BATCH
+    how = f"{found.how}; × {more:.3g} for the batch"
+    return Estimate(seconds=found.seconds * more, basis="scaled", how=how)
+
+
+def _seconds(rate: Rate) -> float:
+    return rate.seconds
+
+
+def _factors(known: Size, wanted: Size, growth: Growth) -> dict[str, float]:
+    """By what a measured time is multiplied, and for what."""
+    return {
+        "members": max(1.0, wanted.members / known.members),
+        "layers": _by_layers(known.layers, wanted.layers),
+        "width": max(1.0, wanted.width / known.width) ** 2,
+        "length": _by_length(known.length, wanted.length, growth),
+        "labels": _MANY_LABELS if wanted.labels > 1 >= known.labels else 1.0,
+    }
+
+
+def _by_layers(known: int, wanted: int) -> float:
+    return wanted / known if wanted >= known else (wanted + 1) / (known + 1)
+
+
+def _by_length(known: int, wanted: int, growth: Growth) -> float:
+    ratio = _time_at(wanted, growth) / _time_at(known, growth)
+    return max(wanted / known, ratio) if wanted > known else ratio
+
+
+def _growth(rates: Iterable[Rate]) -> Growth:
+    """The times that were measured against the length: one shape without the compiler."""
+    found = {rate.size.length: rate.seconds for rate in rates if not rate.compiled}
+    return tuple(sorted(found.items()))
+
+
+def _time_at(length: int, growth: Growth) -> float:
+    """Straight between two lengths, level before the first, and behind the last as it grew there."""
+    if not growth:
+        return 1.0
+    if length <= growth[0][0]:
+        return growth[0][1]
+    for (low, before), (high, after) in pairwise(growth):
+        if length <= high:
+            return before + (after - before) * (length - low) / (high - low)
+    last, seconds = growth[-1]
+    return seconds * math.pow(length / last, _last_exponent(growth))
+
+
+def _last_exponent(growth: Growth) -> float:
+    if len(growth) == 1:
+        return 1.0
+    (low, before), (high, after) = growth[-2:]
+    return max(1.0, math.log(after / before) / math.log(high / low))
+
+
+def _named(rate: Rate) -> str:
+    size = rate.size
+    task = f"{size.task} {size.form}" if size.form else size.task
+    members = "1 member" if size.members == 1 else f"{size.members:,} members"
+    compiled = "" if rate.compiled else " without the compiler"
+    return f"{members} of ({size.layers}, {size.width}) on {task} at {size.n:,}{compiled}"

@@ -1,0 +1,94 @@
+"""Cells on equality: S's six models with two layers, and the two solvers that it calls shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from separatrix.experiments.cells import Cell, Measured, Panel
+from separatrix.experiments.protocols import S_MODELS, Settings, named, s_jobs, s_protocol, s_shape
+from separatrix.store import Store
+from separatrix.tasks import task
+from separatrix.tasks.equality import Equality
+from separatrix.tasks.interface import Task
+
+__all__ = ["Form", "equality_cells", "equality_task", "hard_panel", "shortcut_cells"]
+
+Form = Literal["random", "one", "ncp"]
+_LAYERS = 2
+_LEAST_HARD = 24
+"""Room for a swap behind a prefix of 10."""
+_SHORTCUTS = {"prefix": "shortcut: a prefix of 10", "counts": "shortcut: symbol counts"}
+
+
+def equality_task(settings: Settings, *, form: Form, n: int) -> Task:
+    """The paper's alphabet, or a small one."""
+    small = 2 if form == "random" else 8
+    return task("equality", n=n, form=form, alphabet=small if settings.small else 0)
+
+
+def equality_cells(settings: Settings, *, form: Form, width: int, columns: Sequence[int]) -> tuple[Cell, ...]:
+    """A row for each of the six models."""
+    layers, wide = s_shape(settings, _LAYERS, width)
+    cells = []
+    for label in S_MODELS:
+        for n in columns:
+            asked = equality_task(settings, form=form, n=n)
+            protocol = s_protocol(settings, label, quick_steps=_quick_steps(label, form, n))
+            jobs = s_jobs(settings, protocol, asked, label, layers=layers, width=wide)
+            cells.append(Cell(row=named(label, layers, wide), column=n, jobs=jobs))
+    return tuple(cells)
+
+
+def _quick_steps(label: str, form: Form, n: int) -> int:
+    """Copying takes long to begin; beyond 200 only the Transformer gets the time for it."""
+    if form != "ncp":
+        return 12_000
+    return 40_000 if label == "TF" or n <= 200 else 8_000
+
+
+def shortcut_cells(settings: Settings, *, form: Form, columns: Sequence[int]) -> tuple[Cell, ...]:
+    """A row for each shortcut, on the examples that the models are tested on."""
+    examples = 200 if settings.small else 5000
+    return tuple(
+        Cell(
+            row=row,
+            column=n,
+            measure=partial(_shortcut, name, equality_task(settings, form=form, n=n), examples),
+        )
+        for name, row in _SHORTCUTS.items()
+        for n in columns
+    )
+
+
+def _shortcut(name: str, asked: Task, examples: int, _: Store) -> Measured:
+    from separatrix.experiments.shortcuts import shortcut_score  # noqa: PLC0415  few studies need it
+
+    found = shortcut_score(name, asked, examples=examples)
+    bits = f"{found.state_bits:,} bits of state, where the task needs {found.exact_bits:,}"
+    return Measured(right=found.right, examples=found.examples, note=bits)
+
+
+def hard_panel(settings: Settings, *, columns: Sequence[int]) -> Panel:
+    """The shortcuts on pairs that differ by a swap behind the prefix, which the tasks hardly ever have."""
+    examples = 200 if settings.small else 5000
+    return Panel(
+        name="hard-negatives",
+        title="Unequal strings alike in prefix and counts",
+        cells=tuple(
+            Cell(row=row, column=n, measure=partial(_on_hard_negatives, name, n, examples))
+            for name, row in _SHORTCUTS.items()
+            for n in columns
+            if n >= _LEAST_HARD
+        ),
+    )
+
+
+def _on_hard_negatives(name: str, n: int, examples: int, _: Store) -> Measured:
+    from separatrix.experiments.shortcuts import hard_negatives, shortcut_answers  # noqa: PLC0415
+
+    asked = Equality(n=n, form="one")
+    batch = hard_negatives(asked, examples=examples)
+    wrong = int(shortcut_answers(name, asked, batch.inputs).sum())
+    return Measured(right=examples - wrong, examples=examples)

@@ -1,0 +1,32 @@
+"""Panels of one architecture at several widths on one task, as S's figure 3 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from separatrix.experiments.cells import Cell, Panel
+from separatrix.experiments.protocols import Protocol, named, s_model
+from separatrix.tasks.interface import Task
+
+__all__ = ["width_panel"]
+
+
+def width_panel(
+    protocol: Protocol,
+    *,
+    name: str,
+    title: str,
+    label: str,
+    layers: int,
+    widths: Sequence[int],
+    columns: Sequence[int],
+    task: Callable[[int], Task],
+    published: str | None = None,
+) -> Panel:
+    """A row for each width, a column for each length."""
+    cells = []
+    for width in widths:
+        for n in columns:
+            job = protocol.job(task(n), s_model(label, layers=layers, width=width))
+            cells.append(Cell(row=named(label, layers, width), column=n, jobs=(job,)))
+    return Panel(name=name, title=title, cells=tuple(cells), published=published, curves_at=max(columns))

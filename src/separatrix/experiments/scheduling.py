@@ -1,0 +1,91 @@
+"""Which jobs a study still needs, in which order: what takes longest first, and nothing twice.
+
+Cells that ask for the same task, model and training share a population: their members are one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from separatrix.experiments.cells import Study
+from separatrix.experiments.outcomes import StudyOutcome
+from separatrix.records import thaw
+from separatrix.store import Run, Store, key_of
+from separatrix.store.runs import FINISHED
+from separatrix.training.jobs import Job
+from separatrix.training.recipes import Member
+
+__all__ = ["is_finished", "packed", "second_looks", "unfinished", "work_of"]
+
+_MORE_SEEDS: Final = 2
+
+
+def packed(study: Study) -> tuple[Job, ...]:
+    """The study's jobs, those alike in all but their members joined, the longest first."""
+    joined: dict[str, Job] = {}
+    for job in study.jobs:
+        alike = key_of(
+            {
+                "task": job.task.to_fields(),
+                "model": job.model.to_fields(),
+                "training": job.training.to_fields(),
+            }
+        )
+        known = joined.get(alike)
+        members = job.members if known is None else tuple(dict.fromkeys(known.members + job.members))
+        joined[alike] = replace(job, members=members)
+    return tuple(sorted(joined.values(), key=work_of, reverse=True))
+
+
+def work_of(job: Job) -> float:
+    """About how long a job takes, in no unit: parameters touched at every position of every step."""
+    parameters = sum(values.numel() for values in job.population(1).parameters())
+    training = job.training
+    # A recurrent step costs time even where it has little to compute, hence the constant.
+    return float(training.steps) * len(job.members) * job.built_task.length * (parameters + 50_000)
+
+
+def is_finished(job: Job, store: Store) -> bool:
+    """Whether the store holds an end for each member, or needs none because another has won."""
+    found = [run.status for run in _members(job, store)]
+    return len(found) == len(job.members) and all(status in (*FINISHED, "stopped") for status in found)
+
+
+def unfinished(jobs: Iterable[Job], store: Store) -> tuple[Job, ...]:
+    """Those that are still to be trained, in their order."""
+    return tuple(job for job in jobs if not is_finished(job, store))
+
+
+def _members(job: Job, store: Store) -> list[Run]:
+    wanted = {key_of(job.config_of(member)) for member in job.members}
+    return [run for run in store.runs(task=job.task.name, model=job.model.name) if run.key in wanted]
+
+
+def second_looks(outcome: StudyOutcome) -> tuple[Job, ...]:
+    """For cells whose full budget ended far from the paper: two more seeds with the neighbouring rates.
+
+    One that has had them is not looked at a third time.
+    """
+    found = []
+    for one in outcome.cells:
+        own = {member.seed for job in one.cell.jobs for member in job.members}
+        if not one.far_off or one.best is None or not own.issuperset(one.seeds):
+            continue
+        job = next(job for job in one.cell.jobs if job.model.to_fields() == thaw(one.best.config["model"]))
+        found.append(replace(job, members=_neighbours(job, rate=one.rate or 0.0)))
+    return tuple(found)
+
+
+def _neighbours(job: Job, *, rate: float) -> tuple[Member, ...]:
+    rates = sorted({member.lr for member in job.members})
+    place = rates.index(rate) if rate in rates else 0
+    near = rates[max(0, place - 1) : place + 2]
+    first = job.members[0]
+    seeds = range(max(member.seed for member in job.members) + 1, 10**6)
+    return tuple(
+        replace(first, lr=lr, seed=seed)
+        for seed, _ in zip(seeds, range(_MORE_SEEDS), strict=False)
+        for lr in near
+    )

@@ -1,0 +1,234 @@
+"""Ours beside the paper's, cell by cell: as rows of text, as Markdown, and as CSV.
+
+For people accuracies are per cent with one decimal. The CSV has two, which is all that 5,000 examples give.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from separatrix.experiments.outcomes import (
+    FAR,
+    SEPARATED,
+    CellOutcome,
+    PanelOutcome,
+    Separation,
+    StudyOutcome,
+)
+
+__all__ = [
+    "CSV_COLUMNS",
+    "csv_text",
+    "headings_of",
+    "lines_below",
+    "markdown",
+    "per_cent",
+    "rows_of",
+    "separations_text",
+]
+
+NOTHING: Final = "–"
+CSV_COLUMNS: Final = (
+    "experiment",
+    "budget",
+    "panel",
+    "model",
+    "column",
+    "at",
+    "state",
+    "ours_percent",
+    "paper_percent",
+    "paper_said",
+    "difference_points",
+    "low_percent",
+    "high_percent",
+    "steps",
+    "steps_asked",
+    "solved_at",
+    "learning_rate",
+    "runs",
+    "run",
+    "note",
+)
+_WORDS: Final = (0,)
+"""Columns of text, set to the left; the others are numbers."""
+
+
+def per_cent(share: float, *, decimals: int = 1) -> str:
+    """A share between 0 and 1 as per cent, without the sign for it."""
+    return f"{100 * share:.{decimals}f}"
+
+
+def headings_of(panel: PanelOutcome) -> tuple[str, ...]:
+    """What stands above the columns of a panel's rows."""
+    name = panel.panel.column_name
+    return ("model", name, "ours", "paper", "difference", "interval", "steps", "learning rate")
+
+
+def rows_of(panel: PanelOutcome) -> list[tuple[str, ...]]:
+    """A panel's cells as text, model by model with growing columns."""
+    return [
+        (
+            one.cell.row,
+            f"{one.cell.column:,}",
+            one.state if one.accuracy is None else per_cent(one.accuracy),
+            _paper(one),
+            NOTHING if one.difference is None else _signed(one.difference),
+            NOTHING if one.interval is None else "–".join(per_cent(end) for end in one.interval),
+            _steps(one),
+            NOTHING if one.rate is None else f"{one.rate:g}",
+        )
+        for one in _in_order(panel)
+    ]
+
+
+def lines_below(panel: PanelOutcome) -> list[str]:
+    """What a reader should know of a panel besides its rows, a sentence or two a line."""
+    lines = [f"Paper: {panel.source}"] if panel.source else []
+    lines += [panel.panel.said] if panel.panel.said else []
+    lines += [separations_text(panel)] if panel.separations() else []
+    far = [_place(panel, one.cell.row, one.cell.column) for one in _in_order(panel) if one.far_off]
+    if far:
+        lines.append(f"More than {100 * FAR:.0f} points from the paper with all steps taken: {_listed(far)}.")
+    lines += [
+        f"{_place(panel, one.cell.row, one.cell.column)}: {one.note}" for one in _in_order(panel) if one.note
+    ]
+    return lines
+
+
+def separations_text(panel: PanelOutcome) -> str:
+    """How many of the pairs that the paper holds apart come in its order here, and which do not."""
+    pairs = panel.separations()
+    bar = f"{100 * SEPARATED:.0f} points"
+    if not pairs:
+        return f"The paper gives no two models more than {bar} apart here."
+    kept, lost, unknown = ([pair for pair in pairs if pair.kept is state] for state in (True, False, None))
+    counted = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
+    text = (
+        f"Of the {counted} of models that the paper holds more than {bar} apart, {len(kept):,} "
+        f"{_keeps(kept)} order here with disjoint intervals"
+    )
+    if lost:
+        text += f", {len(lost):,} {'does' if len(lost) == 1 else 'do'} not ({_listed(_pairs(panel, lost))})"
+    if unknown:
+        text += f", and {len(unknown):,} {'waits' if len(unknown) == 1 else 'wait'} for runs"
+    return f"{text}."
+
+
+def markdown(outcome: StudyOutcome) -> str:
+    """A study as a section: what the paper claims, and a table for each panel with what follows from it."""
+    study = outcome.study
+    parts = [
+        f"## {study.name}: {study.title}",
+        f"{study.work}, {study.where}; budget {study.budget}. {study.claim}",
+    ]
+    for panel in outcome.panels:
+        parts.append(f"### {panel.panel.title}")
+        parts.append(_markdown_table(headings_of(panel), rows_of(panel)))
+        parts += lines_below(panel)
+    return "\n\n".join(parts) + "\n"
+
+
+def csv_text(outcome: StudyOutcome) -> str:
+    """Every cell of a study as a line; what there is not is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for panel in outcome.panels:
+        writer.writerows(_csv_row(outcome, panel, one) for one in _in_order(panel))
+    return text.getvalue()
+
+
+def _csv_row(outcome: StudyOutcome, panel: PanelOutcome, one: CellOutcome) -> tuple[object, ...]:
+    low, high = one.interval or (None, None)
+    numbers = {
+        "ours_percent": one.accuracy,
+        "paper_percent": one.paper,
+        "difference_points": one.difference,
+        "low_percent": low,
+        "high_percent": high,
+    }
+    values = {name: None if value is None else _two_decimals(value) for name, value in numbers.items()}
+    values |= {
+        "experiment": outcome.study.name,
+        "budget": outcome.study.budget,
+        "panel": panel.panel.name,
+        "model": one.cell.row,
+        "column": panel.panel.column_name,
+        "at": str(one.cell.column),
+        "state": one.state,
+        "paper_said": one.paper_said,
+        "steps": _plain(one.steps),
+        "steps_asked": _plain(_asked(one)),
+        "solved_at": _plain(None if one.best is None else one.best.solved_at),
+        "learning_rate": None if one.rate is None else f"{one.rate:g}",
+        "runs": str(one.runs),
+        "run": None if one.best is None else one.best.key,
+        "note": one.note,
+    }
+    return tuple(values[name] for name in CSV_COLUMNS)
+
+
+def _in_order(panel: PanelOutcome) -> list[CellOutcome]:
+    place = {row: number for number, row in enumerate(panel.panel.rows)}
+    return sorted(panel.cells, key=lambda one: (place[one.cell.row], one.cell.column))
+
+
+def _paper(one: CellOutcome) -> str:
+    return one.paper_said or NOTHING if one.paper is None else per_cent(one.paper)
+
+
+def _signed(difference: float) -> str:
+    points = round(100 * difference, 1)
+    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+
+
+def _steps(one: CellOutcome) -> str:
+    if one.steps is None:
+        return NOTHING
+    if one.best is not None and one.best.solved_at is not None:
+        return f"solved at {one.best.solved_at:,}"
+    return f"{one.steps:,} of {_asked(one):,}"
+
+
+def _asked(one: CellOutcome) -> int | None:
+    """The steps that the cell wants, or those of the best run if that was given more."""
+    if one.most_steps is None:
+        return None
+    return max(one.most_steps, *(job.training.steps for job in one.cell.jobs))
+
+
+def _place(panel: PanelOutcome, row: str, column: int) -> str:
+    return f"{row} at {panel.panel.column_name} = {column:,}"
+
+
+def _keeps(pairs: Sequence[Separation]) -> str:
+    return "keeps its" if len(pairs) == 1 else "keep their"
+
+
+def _pairs(panel: PanelOutcome, pairs: Iterable[Separation]) -> list[str]:
+    return [_place(panel, f"{pair.better} over {pair.worse}", pair.column) for pair in pairs]
+
+
+def _listed(places: Iterable[str]) -> str:
+    return "; ".join(places)
+
+
+def _two_decimals(value: float) -> str:
+    return f"{round(100 * value, 2) + 0.0:.2f}"  # adding nought makes −0 a plain one
+
+
+def _plain(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    rules = ["---" if place in _WORDS else "---:" for place in range(len(headings))]
+    return "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in (headings, rules, *rows))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,194 @@
+"""Reproducing a figure, here and in processes: nothing twice, nothing lost, failures told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from separatrix.errors import InvalidInput
+from separatrix.experiments import study_of
+from separatrix.experiments.__main__ import main
+from separatrix.experiments.cells import Study, chosen
+from separatrix.experiments.engines import Failure, Ran, Tell
+from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.reproducing import reproduce
+from separatrix.experiments.scheduling import packed, unfinished
+from separatrix.store import Store
+from separatrix.training.jobs import Job
+from tests.experiments.fakes import fake_run
+
+ONE = chosen(study_of("s-eq-depth"), panels=["eq-random"], rows=["1"], columns=[8])
+FEW = chosen(study_of("s-eq-depth"), panels=["eq-random"])
+
+
+@dataclass
+class Recorded:
+    """An engine that trains nothing and writes down what it was asked for."""
+
+    asked: list[Job] = field(default_factory=list)
+    right: int = 0
+
+    def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
+        self.asked += jobs
+        for job in jobs:
+            for number in range(len(job.members)):
+                put(store, job, number, correct=self.right - number)
+        return Ran(done=len(jobs))
+
+
+def put(store: Store, job: Job, number: int, *, correct: int) -> None:
+    from separatrix.store import Result
+
+    run = fake_run(job, number, correct=correct)
+    begun = store.begin(job.config_of(job.members[number]), population=job.key)
+    store.finish(begun.key, Result(status="done", steps=run.steps, correct=correct, examples=1000))
+
+
+def summary(study: Study, store: Store) -> dict[str, tuple[int | None, int]]:
+    return {run.key: (run.correct, run.steps) for run in store.runs()}
+
+
+def test_a_study_is_trained_once_and_read_the_second_time(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    told: list[str] = []
+    first = reproduce(ONE, store, device="cpu", tell=told.append)
+    (cell,) = first.outcome.cells
+    assert (cell.state, cell.steps, first.failed, first.interrupted) == ("done", 30, (), False)
+    assert cell.curve
+    before = summary(ONE, store)
+    again = reproduce(ONE, store, device="cpu", tell=told.append)
+    assert again.outcome.to_fields() == first.outcome.to_fields()
+    assert summary(ONE, store) == before
+    assert "1 of 1 jobs are in the store already." in told
+
+
+@pytest.mark.slow
+def test_processes_bring_what_one_process_brings(tmp_path: Path) -> None:
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    part = chosen(FEW, columns=[8])
+    reproduce(part, here, device="cpu")
+    told: list[str] = []
+    found = reproduce(part, there, engine=LocalEngine(device="cpu", processes=2), tell=told.append)
+    assert not found.failed
+    assert summary(part, there) == summary(part, here)
+    assert sum("done in" in line for line in told) == 2
+
+
+@pytest.mark.slow
+def test_time_that_runs_out_leaves_the_rest_for_the_next_call(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    slow = _stretched(ONE, steps=1_000_000)
+    found = reproduce(slow, store, engine=LocalEngine(device="cpu", minutes=0.12))
+    assert found.interrupted
+    assert [cell.state for cell in found.outcome.cells] == ["under way"]
+    assert unfinished(packed(slow), store)
+    assert not store.cut_off() or all(run.status == "running" for run in store.runs())
+
+
+def _stretched(study: Study, *, steps: int) -> Study:
+    (cell,) = study.cells
+    jobs = tuple(replace(job, training=replace(job.training, steps=steps, stop="never")) for job in cell.jobs)
+    return replace(study, panels=(replace(study.panels[0], cells=(replace(cell, jobs=jobs),)),))
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
+    whole, killed = Store(tmp_path / "whole"), tmp_path / "killed"
+    words = [sys.executable, "-m", "separatrix.experiments", "s-eq-depth", "--panels", "eq-random"]
+    process = subprocess.Popen(
+        [*words, "--device", "cpu", "--store", str(killed)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not _finished(killed):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert 1 <= _finished(killed) < 8
+    found = reproduce(FEW, Store(killed), device="cpu")
+    reproduce(FEW, whole, device="cpu")
+    assert not found.failed
+    assert summary(FEW, Store(killed)) == summary(FEW, whole)
+
+
+def _finished(place: Path) -> int:
+    if not (place / "runs.sqlite").exists():
+        return 0
+    return sum(run.finished for run in Store(place).runs())
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_job_that_cannot_be_done_is_told_and_the_others_go_on(tmp_path: Path, processes: int) -> None:
+    first, second = packed(chosen(FEW, columns=[8]))
+    broken = replace(first, model=replace(first.model, params={**first.model.params, "heads": 3}))
+    told: list[str] = []
+    ran = LocalEngine(device="cpu", processes=processes).run(
+        [broken, second], Store(tmp_path), tell=told.append
+    )
+    assert (ran.done, ran.interrupted) == (1, False)
+    (failure,) = ran.failed
+    assert failure.job == broken
+    assert "shares its width evenly among its heads" in failure.reason
+
+
+def test_at_the_full_budget_cells_far_from_the_paper_are_trained_again(tmp_path: Path) -> None:
+    study = chosen(
+        study_of("s-fig2", Settings(budget="paper")), panels=["index-lookup"], rows=["TF"], columns=[400]
+    )
+    engine = Recorded(right=500)
+    store = Store(tmp_path / "far")
+    reproduce(study, store, engine=engine)
+    assert [len(job.members) for job in engine.asked] == [7, 4]
+    reproduce(study, store, engine=engine)
+    assert len(engine.asked) == 2
+    near = Recorded(right=999)
+    reproduce(study, Store(tmp_path / "near"), engine=near)
+    assert [len(job.members) for job in near.asked] == [7]
+
+
+def test_without_training_the_rest_is_measured_all_the_same(tmp_path: Path) -> None:
+    study = chosen(study_of("s-eq-one"), panels=["eq-one"], rows=["shortcut: symbol counts"])
+    found = reproduce(study, Store(tmp_path), engine=Recorded())
+    assert [cell.accuracy for cell in found.outcome.cells] == [1.0, 1.0]
+
+
+def test_failures_of_an_engine_are_handed_on(tmp_path: Path) -> None:
+    (job,) = packed(ONE)
+
+    class Failing:
+        def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
+            return Ran(done=0, failed=(Failure(job=job, reason="No."),))
+
+    found = reproduce(ONE, Store(tmp_path), engine=Failing())
+    assert [failure.reason for failure in found.failed] == ["No."]
+    assert [cell.state for cell in found.outcome.cells] == ["not run"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [({"processes": 0}, "at least one process"), ({"minutes": 0}, "above 0")]
+)
+def test_an_engine_refuses_what_makes_no_sense(given: dict[str, int], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        LocalEngine(**given)  # type: ignore[arg-type]
+
+
+def test_the_module_prints_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["s-eq-depth", "--panels", "eq-random", "--rows", "1", "--columns", "8"]
+    assert main([*words, "--store", str(tmp_path), "--device", "cpu"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["experiment"] == "s-eq-depth"
+    assert [cell["state"] for cell in out["panels"][0]["cells"]] == ["done"]
+    assert main(["s-fig9", "--store", str(tmp_path)]) == 2
+    assert "There is no experiment 's-fig9'" in capsys.readouterr().err
