@@ -30,6 +30,7 @@ COMMANDS = (
     "size",
     "audit",
     "train",
+    "reproduce",
     "runs",
     "atlas",
 )

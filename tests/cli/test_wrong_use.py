@@ -125,7 +125,7 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("fuzz")
         patch.chdir(folder)
-        patch.setattr(separatrix, "make_atlas", lambda _: folder / "index.html", raising=False)
+        patch.setattr(separatrix, "make_atlas", lambda *_, **__: folder / "index.html", raising=False)
         # A front takes seconds.
         patch.setattr(separatrix.certificates.frontier, "frontier", lambda *_, **__: ())
         yield

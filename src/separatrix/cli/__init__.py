@@ -28,6 +28,7 @@ from separatrix.cli.models import list_models, size_command
 from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
 from separatrix.cli.protocol import protocol
+from separatrix.cli.reproducing import reproduce
 from separatrix.cli.runs import runs_app
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
@@ -59,6 +60,7 @@ _COMMANDS: Final = (
     "size",
     "audit",
     "train",
+    "reproduce",
     "runs",
     "atlas",
 )
@@ -191,6 +193,7 @@ def _app(tokens: Sequence[str]) -> App:
             train_command(task, words) if command == "train" else listed(train),
             f"train {named} --model M --n N [OPTIONS]",
         ),
+        ("reproduce", reproduce, "reproduce [NAME…] [OPTIONS]"),
         ("atlas", atlas, "atlas [OPTIONS]"),
     )
     for name, function, usage in commands:

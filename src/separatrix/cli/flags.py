@@ -35,6 +35,7 @@ __all__ = [
     "Variant",
     "Wanted",
     "Whole",
+    "Wholes",
     "assembled",
     "flag_of",
     "list_flag",
@@ -62,6 +63,10 @@ def _whole_numbers(kind: type, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 Whole = Annotated[int, Parameter(converter=_whole_number)]
+Wholes = Annotated[
+    tuple[int, ...] | None,
+    Parameter(converter=_whole_numbers, consume_multiple=True, negative_iterable=()),
+]
 Family = Annotated[str | None, Parameter(help="Family of models. [default: the first that has a witness]")]
 Variant = Annotated[
     str | None, Parameter(help="Which of several constructions, as docs/witnesses.md names them.")

@@ -19,10 +19,14 @@ def atlas(
     out: Annotated[
         Path | None, Parameter(help="Folder for the page, or a file that ends in .html. [default: out/atlas]")
     ] = None,
+    results: Annotated[
+        Path | None,
+        Parameter(help="Folder with bundles of runs to show. [default: those that come with the package]"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Write the atlas, one page that needs no network, and print its path."""
-    path = separatrix.make_atlas(out)
+    path = separatrix.make_atlas(out, results=results)
     if json:
         write_json({"path": str(path)})
     else:
