@@ -85,10 +85,10 @@ def test_the_table_scrolls_in_its_own_frame(browser: Browser, page_path: Path) -
 def test_contrast_is_enough(browser: Browser, page_path: Path, dark: bool) -> None:
     browser.open(page_path, width=1280, dark=dark)
     colours = browser.evaluate(COLOURS)
-    ratios = {(words, ground): _contrast(colours[words], colours[ground]) for words, ground in READABLE}
+    ratios = {(words, ground): contrast(colours[words], colours[ground]) for words, ground in READABLE}
     assert {pair: ratio for pair, ratio in ratios.items() if ratio < 4.5} == {}
-    assert _contrast(colours["stroke"], colours["panel"]) >= 3
-    assert _contrast(colours["stroke"], colours["paper"]) >= 3
+    assert contrast(colours["stroke"], colours["panel"]) >= 3
+    assert contrast(colours["stroke"], colours["paper"]) >= 3
     assert (_luminance(colours["paper"]) < 0.2) == dark
 
 
@@ -166,6 +166,6 @@ def _luminance(colour: list[float]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _contrast(first: list[Any], second: list[float]) -> float:
+def contrast(first: list[Any], second: list[float]) -> float:
     light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)

@@ -1,7 +1,8 @@
 """Everything the page says, as plain data read from the registries.
 
 Nothing here is typed in by hand. Tasks come from `TASKS`, models from `MODELS`, results from
-`separatrix.theorems`, and what is built from the packages in `HOLDERS`: one that exists offers
+`separatrix.theorems`, the papers' figures from `EXPERIMENTS` with the runs that were kept, and what is built
+from the packages in `HOLDERS`: one that exists offers
 
     def artefacts() -> Iterable[separatrix.theorems.Artefact]
 
@@ -17,6 +18,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol, cast, get_args
 
 from separatrix.atlas.bounds import Needs, collect_bounds
@@ -24,6 +26,8 @@ from separatrix.atlas.certified import Certified, certified
 from separatrix.atlas.coverage import coverage_record
 from separatrix.atlas.coverage_section import CoverageSection, collect_coverage
 from separatrix.atlas.examples import Example, example_of
+from separatrix.atlas.experiments import kept_in
+from separatrix.atlas.experiments_section import ExperimentsSection, collect_experiments
 from separatrix.atlas.models import Zoo, collect_models
 from separatrix.errors import InvalidInput
 from separatrix.tasks import TASKS, Task
@@ -180,14 +184,16 @@ class Content:
     families: tuple[Family, ...]
     needs: Needs
     models: Zoo
+    experiments: ExperimentsSection
     coverage: CoverageSection
     errata: tuple[tuple[Work, tuple[Erratum, ...]], ...]
 
 
-def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
-    """Read every registry once."""
+def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS, results: Path | None = None) -> Content:
+    """Read every registry once, and the bundles of runs in `results`."""
     if not 0 <= seed < 1 << 63:
         raise InvalidInput(f"The atlas needs a seed from 0 to 2^63 − 1; got seed={seed}.")
+    kept = kept_in(results)
     held = _held(holders)
     proven = certified()
     table = tuple(
@@ -213,6 +219,7 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS) -> Content:
         families=tuple(FAMILIES.values()),
         needs=collect_bounds(tuple(proven.values())),
         models=collect_models(),
+        experiments=collect_experiments(kept),
         coverage=collect_coverage(coverage_record()),
         errata=_errata(),
     )

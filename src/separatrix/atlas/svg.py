@@ -102,6 +102,15 @@ class Canvas:
         top = min(start[1], end[1]) - rise * 4 / 3
         self.path(f"M{place(start)} C{place((start[0], top))} {place((end[0], top))} {place(end)}", style)
 
+    def hatching(self, name: str) -> str:
+        """Slanted strokes as a fill, for elements that take it; `name` is that of the drawing."""
+        key = f"{slug(name)}-hatching"
+        self._parts.append(
+            f'<pattern id="{key}" width="7" height="7" patternUnits="userSpaceOnUse" '
+            'patternTransform="rotate(45)"><path class="hatch" d="M0 0v7"/></pattern>'
+        )
+        return f"url(#{key})"
+
     def svg(self, name: str, *, title: str, desc: str, height: float) -> str:
         """The whole drawing; `name` makes its ids unique in the page."""
         key = slug(name)

@@ -1,0 +1,269 @@
+"""Drawings of what training found: heat maps of accuracies, learning curves, matrices of attention."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Final
+
+from separatrix.atlas.svg import WIDTH, Canvas, Point, text_width
+from separatrix.experiments.outcomes import CellOutcome, PanelOutcome
+from separatrix.experiments.tables import per_cent
+
+__all__ = ["MOST_POINTS", "SHADES", "draw_curves", "draw_heat_map", "draw_matrix", "shade"]
+
+SHADES: Final = 10
+"""Steps of colour above the first; the style has a class for each, with words on it that can be read."""
+MOST_POINTS: Final = 60
+"""Of a curve: more would not be seen."""
+_LIGHT_WORDS: Final = 7
+"""From this shade on, words have the colour of the ground."""
+_ROW: Final = 40.0
+_TOP: Final = 22.0
+_GAP: Final = 2.0
+_WIDEST: Final = 110.0
+_APART: Final = 7.0
+_LETTERS: Final = 16
+"""Of a row's name in one of its two lines."""
+_FRAME: Final = (38.0, 12.0, 296.0, 196.0)
+"""Left, top, right and bottom of a plot of curves."""
+_LINES: Final = 7
+"""Colours of curves."""
+_SOON: Final = 0.1
+
+
+def shade(share: float) -> int:
+    """The step of colour for a share from 0 to 1."""
+    return round(SHADES * min(max(share, 0.0), 1.0))
+
+
+def draw_heat_map(panel: PanelOutcome, name: str) -> tuple[str, str]:
+    """A row for each model and a column for each size, our number above the paper's; and what it shows."""
+    canvas = Canvas()
+    rows, columns = panel.panel.rows, panel.panel.columns
+    labels = {row: _label(row) for row in rows}
+    left = max(text_width(line, small=True) for lines in labels.values() for line in lines) + 8
+    wide = min((WIDTH - left) / len(columns), _WIDEST)
+    hatch = canvas.hatching(name)
+    canvas.text((left - 8, 9), panel.panel.column_name, "note", anchor="end")
+    for place, column in enumerate(columns):
+        canvas.text((left + (place + 0.5) * wide, 9), f"{column:,}", "note strong")
+    top, trained = _TOP, {cell.row for cell in panel.panel.cells if cell.jobs}
+    for number, row in enumerate(rows):
+        # What is not trained stands a little apart from the models.
+        top += _APART if number and row not in trained and rows[number - 1] in trained else 0
+        for line, words in enumerate(labels[row]):
+            y = top + _ROW / 2 + 13 * (line - (len(labels[row]) - 1) / 2)
+            canvas.text((left - 8, y), words, "small strong", anchor="end")
+        for place, column in enumerate(columns):
+            one = panel.at(row, column)
+            if one is not None:
+                _draw_cell(canvas, one, (left + place * wide, top), wide, hatch)
+        top += _ROW
+    says = _heat_map_in_words(panel)
+    title = f"{panel.panel.title}: accuracy by model and {panel.panel.column_name}"
+    return canvas.svg(name, title=title, desc=says, height=top), says
+
+
+def _label(row: str) -> list[str]:
+    """A row's name in one line or two."""
+    if len(row) <= _LETTERS:
+        return [row]
+    kind, colon, rest = row.partition(": ")
+    lines = [f"{kind}:", rest] if colon else textwrap.wrap(row, _LETTERS) or [row]
+    shown = [lines[0], " ".join(lines[1:])] if len(lines) > 1 else lines
+    return [line if len(line) <= _LETTERS else f"{line[: _LETTERS - 1]}…" for line in shown]
+
+
+def _draw_cell(canvas: Canvas, one: CellOutcome, corner: Point, wide: float, hatch: str) -> None:
+    x, y, width, height = corner[0], corner[1], wide - _GAP, _ROW - _GAP
+    middle = x + width / 2
+    paper = one.paper_said if one.paper is None else per_cent(one.paper)
+    above = y + (14 if paper else height / 2 - 1)
+    words = "paper" if one.paper is not None else "paper worded"
+    if one.accuracy is None:
+        canvas.element("rect", "unrun", x=x, y=y, width=width, height=height, rx=2, fill=hatch)
+        canvas.text((middle, above), one.state, "waits")
+        words += " faint"
+    else:
+        step = shade(one.accuracy)
+        ground = "over" if step >= _LIGHT_WORDS else "on"
+        canvas.rect(x, y, width, height, f"cell h{step}", round=2)
+        canvas.text((middle, above), per_cent(one.accuracy), f"ours {ground}")
+        words += f" {ground}"
+        _draw_budget(canvas, one, (x, y + height), width, ground)
+        if one.far_off:
+            corners = [(x + width - 10, y + 1), (x + width - 1, y + 1), (x + width - 1, y + 10)]
+            canvas.element("polygon", "far", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in corners))
+    if paper:
+        canvas.text((middle, y + 28), paper, words)
+
+
+def _draw_budget(canvas: Canvas, one: CellOutcome, corner: Point, width: float, ground: str) -> None:
+    """How much of the paper's steps there was, where it was not all and the task was not solved."""
+    if one.steps is None or one.full_budget:
+        return
+    share = min(1.0, one.steps / max(job.training.steps for job in one.cell.jobs))
+    x, y, whole = corner[0] + 4, corner[1] - 3, width - 8
+    canvas.line((x, y), (x + whole, y), f"budget {ground} all")
+    canvas.line((x, y), (x + max(1.0, share * whole), y), f"budget {ground}")
+
+
+def _heat_map_in_words(panel: PanelOutcome) -> str:
+    ran = [one for one in panel.cells if one.accuracy is not None]
+    whole = sum(one.full_budget for one in ran if one.cell.jobs)
+    said = f"Per cent right. {len(ran):,} of {len(panel.cells):,} cells have a number"
+    if not any(one.cell.jobs for one in ran):
+        return f"{said}."
+    return f"{said}; {whole:,} with all of the paper’s steps or until solved."
+
+
+def draw_curves(panel: PanelOutcome, name: str) -> tuple[str, str]:
+    """Validation accuracy against steps for the best run of each model; empty if there is no curve."""
+    cells = _curved(panel)
+    if not cells:
+        return "", ""
+    canvas = Canvas()
+    looks = [_looks(one) for one in cells]
+    axis = _Steps([points[-1][0] for points in looks], [points[0][0] for points in looks])
+    _draw_frame(canvas, axis)
+    numbers = {row: number % _LINES for number, row in enumerate(panel.panel.rows)}
+    for one, points in zip(cells, looks, strict=True):
+        _draw_curve(canvas, one, [_at(axis, *point) for point in points], numbers[one.cell.row])
+    ordered = sorted(zip(cells, looks, strict=True), key=lambda pair: -pair[1][-1][1])
+    for line, (one, _) in enumerate(ordered):
+        _draw_key(canvas, one.cell.row, numbers[one.cell.row], line)
+    says = _curves_in_words(panel, cells)
+    title = (
+        f"{panel.panel.title}: learning curves at {panel.panel.column_name} = {panel.panel.curves_at or 0:,}"
+    )
+    height = max(_FRAME[3] + 34, _FRAME[1] + 18 * len(cells) + 8)
+    return canvas.svg(name, title=title, desc=says, height=height), says
+
+
+def _curved(panel: PanelOutcome) -> list[CellOutcome]:
+    at = panel.panel.curves_at
+    cells = [] if at is None else [panel.at(row, at) for row in panel.panel.rows]
+    return [one for one in cells if one is not None and _looks(one)]
+
+
+def _looks(one: CellOutcome) -> list[tuple[int, float]]:
+    """Steps at which a run was looked at, with its accuracies: the first, the last and some between."""
+    looks = [(point.step, point.accuracy) for point in one.curve if point.accuracy is not None]
+    last, most = len(looks) - 1, MOST_POINTS - 1
+    if last <= most:
+        return looks
+    return [looks[place * last // most] for place in range(MOST_POINTS)]
+
+
+class _Steps:
+    """The axis of steps: even from nought, or logarithmic where some ended so soon that they would vanish."""
+
+    def __init__(self, ends: Sequence[int], starts: Sequence[int]) -> None:
+        self.most = max(1, *ends)
+        self.least = max(1, min(starts))
+        self.logarithmic = min(ends) < _SOON * self.most and self.least < self.most
+
+    def at(self, step: float) -> float:
+        """Where a step is, from 0 to 1."""
+        if self.logarithmic:
+            return math.log(max(step, self.least) / self.least) / math.log(self.most / self.least)
+        return step / self.most
+
+    def ticks(self) -> list[int]:
+        """Round numbers of steps, five at most."""
+        tens = range(len(str(self.most)) + 1)
+        if self.logarithmic:
+            found: list[int] = []
+            for factors in ((1,), (1, 3), (1, 2, 5)):
+                wanted = [factor * 10**power for power in tens for factor in factors]
+                closer = [step for step in wanted if self.least <= step <= self.most]
+                found = closer if not found or len(closer) <= 4 else found
+            return found
+        sizes = (factor * 10**power for power in tens for factor in (1, 2, 5))
+        size = next(size for size in sizes if self.most / size <= 4)
+        return list(range(0, self.most + 1, size))
+
+
+def _at(axis: _Steps, step: float, share: float) -> Point:
+    left, top, right, bottom = _FRAME
+    return left + axis.at(step) * (right - left), bottom - share * (bottom - top)
+
+
+def _draw_frame(canvas: Canvas, axis: _Steps) -> None:
+    left, _, right, bottom = _FRAME
+    for hundredth in (0, 25, 50, 75, 100):
+        _, y = _at(axis, axis.most, hundredth / 100)
+        canvas.line((left, y), (right, y), "edge" if hundredth == 0 else "edge faint")
+        canvas.text((left - 6, y), f"{hundredth}", "small", anchor="end")
+    for step in axis.ticks():
+        x, _ = _at(axis, step, 0)
+        canvas.line((x, bottom), (x, bottom + 4), "edge")
+        canvas.text((x, bottom + 13), f"{step:,}", "small")
+    canvas.text(((left + right) / 2, bottom + 27), "training step", "note")
+
+
+def _draw_curve(canvas: Canvas, one: CellOutcome, points: list[Point], number: int) -> None:
+    if len(points) > 1:
+        canvas.polyline(points, f"curve c{number}")
+    if len(points) == 1 or (one.best is not None and one.best.solved_at is not None):
+        canvas.circle(points[-1], 3.5, f"mark c{number}")
+
+
+def _draw_key(canvas: Canvas, row: str, number: int, line: int) -> None:
+    x, y = _FRAME[2] + 12, _FRAME[1] + 18 * line
+    canvas.line((x, y), (x + 20, y), f"curve c{number}")
+    canvas.text(
+        (x + 25, y),
+        row if len(row) <= _LETTERS - 1 else f"{row[: _LETTERS - 2]}…",
+        "small strong",
+        anchor="start",
+    )
+
+
+def _curves_in_words(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:
+    at, drawn = panel.panel.curves_at, {one.cell.row for one in cells}
+    missing = [
+        one.cell.row
+        for one in panel.cells
+        if one.cell.column == at and one.cell.jobs and one.cell.row not in drawn
+    ]
+    said = (
+        f"Validation accuracy in per cent at {panel.panel.column_name} = {at or 0:,}, for the best run of "
+        "each model; a dot where one solved the task and stopped."
+    )
+    return f"{said} Without a curve: {', '.join(missing)}." if missing else said
+
+
+def draw_matrix(
+    weights: Sequence[Sequence[float]],
+    name: str,
+    *,
+    most: float,
+    sets: Sequence[Sequence[int]] = (),
+    title: str,
+    desc: str,
+) -> str:
+    """Weights as a square of shades, a row for each query; rings at the members of each set.
+
+    Every shade is one path, with one stroke for each run of equal cells.
+    """
+    canvas = Canvas()
+    size = WIDTH / len(weights)
+    canvas.rect(0, 0, WIDTH, WIDTH, "cell h0", round=0)
+    strokes: dict[int, str] = {}
+    for row, shares in enumerate(weights):
+        start = 0
+        for step, run in itertools.groupby(shade(share / most) for share in shares):
+            length = sum(1 for _ in run)
+            strokes[step] = f"{strokes.get(step, '')}M{start} {row}h{length}"
+            start += length
+    for step in sorted(set(strokes) - {0}):
+        where = f"translate(0 {size / 2:.6g}) scale({size:.6g})"
+        canvas.element("path", f"cases h{step}", d=strokes[step], transform=where)
+    rings = "".join(f"M{member - 1} {row}h1v1h-1z" for row, members in enumerate(sets) for member in members)
+    if rings:
+        canvas.element("path", "rings", d=rings, transform=f"scale({size:.6g})")
+    return canvas.svg(name, title=title, desc=desc, height=WIDTH)
