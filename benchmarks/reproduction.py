@@ -1,0 +1,179 @@
+"""How long the papers' experiments take on one H200, projected from measured rates of steps.
+
+    python -m benchmarks.reproduction [--store STORE ...]
+
+For each experiment: minutes of its quick budget; hours of the paper's protocol for the architectures that it
+ended with, and for its whole grid, with and without halving. Runs in `results/` of a checkout, and in stores
+that are named, say which cells are solved before their last step. `results/reproduction.json` has every
+population, `results/reproduction.md` the tables. `benchmarks.step_rates` measures the rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.markdown import table
+from benchmarks.step_rates import BARS, FIGURES, known_runs
+from separatrix.experiments import EXPERIMENTS, study_of
+from separatrix.experiments.projecting import Projection, projection_of
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.rates import rates_measured
+from separatrix.files import written_whole
+from separatrix.store import Run
+
+HERE = Path(__file__).parent
+DATA = HERE / "results" / "reproduction.json"
+LONGEST: Final = 12
+CASES: Final = {
+    "quick": Settings(budget="quick"),
+    "final, halving": Settings(budget="paper"),
+    "final": Settings(budget="paper", halving=False),
+    "grid, halving": Settings(budget="paper", grid="full"),
+    "grid": Settings(budget="paper", grid="full", halving=False),
+}
+Data = dict[str, Any]
+
+
+def projected(runs: Sequence[Run]) -> dict[str, dict[str, Projection]]:
+    """Every experiment, in every case."""
+    return {
+        name: {case: projection_of(study_of(name, settings), solved=runs) for case, settings in CASES.items()}
+        for name in EXPERIMENTS.names()
+    }
+
+
+def data_of(found: Mapping[str, Mapping[str, Projection]]) -> Data:
+    """The projections as JSON values; of whole grids, which have thousands of populations, the sums only."""
+    return {
+        "rates": len(rates_measured().measured),
+        "device": sorted({rate.device for rate in rates_measured().measured}),
+        "experiments": {
+            name: {case: _sums(one, whole=not case.startswith("grid")) for case, one in cases.items()}
+            for name, cases in found.items()
+        },
+    }
+
+
+def _sums(one: Projection, *, whole: bool) -> Data:
+    return {
+        "populations": len(one.jobs),
+        "solved": sum(job.solved_at is not None for job in one.jobs),
+        "hours": round(one.hours, 3),
+        "hours_with_known_stops": round(one.ended_hours, 3),
+        "basis": {known: round(share, 4) for known, share in one.basis.items()},
+        "jobs": [
+            {
+                "name": job.name,
+                "seconds": None if job.seconds is None else round(job.seconds, 1),
+                "solved_at": job.solved_at,
+                "rates": list(job.how),
+            }
+            for job in (one.jobs if whole else ())
+        ],
+    }
+
+
+INTRODUCTION = """# Reproducing the papers: time on one H200
+
+Projected from {rates:,} measured rates of steps ({devices}), one population after another. Compiling and
+looks are in it; letting models write, second looks and drawing are not. A time is the most that training
+can take: a population ends sooner if a member solves the task. Sizes that were not measured are scaled from
+those that were, upwards rather than downwards: `separatrix.experiments.rates` says how. `python -m
+benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
+COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
+250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
+tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if
+these end there. *Measured* is the share of steps, with halving, whose rate was measured at that very size."""
+
+
+def written(data: Data) -> str:
+    """The page."""
+    experiments: dict[str, dict[str, Data]] = data["experiments"]
+    parts = (
+        INTRODUCTION.format(rates=data["rates"], devices=", ".join(data["device"])),
+        "## Every experiment",
+        _experiments(experiments),
+        COLUMNS,
+        "## S's figures together",
+        _together(experiments),
+        f"{', '.join(FIGURES)}: final architectures, seven learning rates.",
+        "## What takes longest",
+        _longest(experiments),
+        "Final architectures of S's figures without halving.",
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
+    head = (
+        "experiment", "quick, minutes", "final, halving", "final, none dropped", "grid, halving",
+        "grid, none dropped", "solved", "final, halving, solved ones ended", "measured",
+    )  # fmt: skip
+    body = []
+    for name, cases in experiments.items():
+        final = cases["final, halving"]
+        if not final["hours"]:
+            why = "not measured" if final["populations"] else "trains nothing"
+            body.append((name, *[why] * (len(CASES)), "", "", ""))
+            continue
+        body.append(
+            (
+                name,
+                f"{60 * cases['quick']['hours']:.0f}",
+                *(_hours(cases[case]) for case in list(CASES)[1:]),
+                f"{final['solved']} of {final['populations']}",
+                f"{final['hours_with_known_stops']:.1f} h",
+                f"{100 * final['basis']['measured']:.0f} %",
+            )
+        )
+    return table(head, body)
+
+
+def _hours(one: Data) -> str:
+    hours = one["hours"]
+    return f"{hours:,.1f} h" if hours < 100 else f"{hours:,.0f} h"
+
+
+def _together(experiments: Mapping[str, Mapping[str, Data]]) -> str:
+    body = []
+    for words, case in (("with halving", "final, halving"), ("without", "final")):
+        one = [experiments[name][case] for name in FIGURES]
+        hours, stops = (sum(part[field] for part in one) for field in ("hours", "hours_with_known_stops"))
+        bar = BARS[words]
+        met = "yes" if hours <= bar else "with the stops known" if stops <= bar else "no"
+        body.append((words, f"{hours:.1f} h", f"{stops:.1f} h", f"≤ {bar} h", met))
+    return table(("halving", "at most", "solved ones ended", "bar", "met"), body)
+
+
+def _longest(experiments: Mapping[str, Mapping[str, Data]]) -> str:
+    jobs = [(name, job) for name in FIGURES for job in experiments[name]["final"]["jobs"]]
+    jobs.sort(key=lambda pair: pair[1]["seconds"] or 0.0, reverse=True)
+    body = [
+        (name, job["name"], "; ".join(job["rates"]), f"{job['seconds'] / 3600:.2f} h")
+        for name, job in jobs[:LONGEST]
+        if job["seconds"]
+    ]
+    return table(("experiment", "population", "rate", "at most"), body, text=3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--store", type=Path, nargs="*", default=(), help="folders with runs")
+    parser.add_argument("--out", type=Path, default=DATA)
+    arguments = parser.parse_args()
+    data = data_of(projected(known_runs(arguments.store)))
+    with written_whole(arguments.out) as file:
+        json.dump(data, file, indent=1)
+        file.write("\n")
+    with written_whole(arguments.out.with_suffix(".md")) as file:
+        file.write(written(data))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
+
+    python -m benchmarks.step_rates measure [--minutes 20] [--out FILE]     # on a GPU
+    python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
+
+`measure` times populations of S's figures at the paper's sizes, whole and with the members that halving
+leaves, those first on which most hours rest. What it finds is added to `results/step_rates.json`, and it goes
+on where it ended. `gather` writes the table of the package from that file, from `results/populations.json`,
+from the runs in `results/` of the checkout and in these stores, and from those that the table has already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.populations import BATCH, timed
+from benchmarks.populations import DATA as POPULATIONS
+from separatrix.errors import InvalidInput
+from separatrix.evidence import TaskSpec
+from separatrix.experiments import study_of
+from separatrix.experiments.projecting import stretches_of
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.rates import (
+    COLUMNS,
+    Rate,
+    Rates,
+    Size,
+    rates_from,
+    rates_measured,
+    seconds_per_step,
+    size_of,
+)
+from separatrix.files import written_whole
+from separatrix.models import model
+from separatrix.models.population import ModelConfig
+from separatrix.models.specs import ModelSpec, kind_and_config, model_spec_of
+from separatrix.store import Run, Store, key_of
+from separatrix.store.bundles import bundles_in, read_bundle
+from separatrix.tasks import task
+from separatrix.tasks.interface import Task
+from separatrix.tasks.specs import spec_of, task_of
+from separatrix.training.course import Course
+from separatrix.training.jobs import Job
+from separatrix.training.recipes import Member, Precision, Training
+from separatrix.training.running import placing_for
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+MEASURED = HERE / "results" / "step_rates.json"
+TABLE = Path(str(files("separatrix.experiments"))) / "data" / "rates.csv"
+BARS = {"with halving": 12, "without": 40}
+"""Hours that S's three figures are to take at most."""
+FIGURES = ("s-fig2", "s-fig3", "s-fig4")
+PARTS = ("transformer", "models", "lengths")
+Row = dict[str, Any]
+
+
+def gathered(runs: Sequence[Run], known: Iterable[Rate], *, measured: Iterable[Row]) -> list[Rate]:
+    """Every rate there is, each size and way once: of runs that were repeated the slowest."""
+    before = [rate for rate in known if rate.how == "run"]
+    found: dict[tuple[Size, bool, str], Rate] = {}
+    for rate in (*_of_benchmarks(), *map(_of_row, measured), *before, *_of_runs(runs)):
+        place = rate.size, rate.compiled, rate.how
+        if place not in found or rate.seconds > found[place].seconds:
+            found[place] = rate
+    return sorted(found.values(), key=_order)
+
+
+def _order(rate: Rate) -> tuple[object, ...]:
+    size = rate.size
+    return (size.model, size.layers, size.width, size.task, size.form, size.n, size.members, rate.how)
+
+
+def table_of(rates: Iterable[Rate]) -> str:
+    """The rates as CSV, with figures as long as they are worth."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for rate in rates:
+        start = "" if rate.start_seconds is None else f"{rate.start_seconds:.1f}"
+        writer.writerow(
+            {
+                **vars(rate.size),
+                "compiled": "yes" if rate.compiled else "no",
+                "steps_per_second": f"{rate.steps_per_second:.5g}",
+                "start_seconds": start,
+                "how": rate.how,
+                "device": rate.device,
+                "torch": rate.torch,
+            }
+        )
+    return text.getvalue()
+
+
+def _of_benchmarks() -> Iterator[Rate]:
+    """Those of `benchmarks.populations`: index lookup with the letters that it has of itself."""
+    data = json.loads(POPULATIONS.read_text())
+    for part in PARTS:
+        for row in data[part]["rows"]:
+            if "failed" in row:
+                continue
+            config: ModelConfig = model(row["model"], **row["params"])
+            size = size_of(_alike(task("index-lookup", n=row["n"]), config, members=row["members"]))
+            assert size is not None
+            yield Rate(
+                size=size,
+                compiled=row["compiled"],
+                steps_per_second=row["steps_per_second"],
+                start_seconds=row.get("seconds_to_first_step") if row["compiled"] else None,
+                how="benchmark",
+                device=data[part]["device"],
+                torch=data[part]["torch"],
+            )
+
+
+def _alike(
+    asked: Task, config: ModelConfig | ModelSpec, *, members: int, precision: Precision = "bfloat16"
+) -> Job:
+    """A job of this size; its learning rates do not matter."""
+    return Job(
+        task=spec_of(asked),
+        model=config if isinstance(config, ModelSpec) else model_spec_of(*kind_and_config(config)),
+        training=Training(precision=precision, batch=BATCH),
+        members=tuple(Member(seed=seed) for seed in range(members)),
+    )
+
+
+def _of_row(row: Row) -> Rate:
+    """A rate that `measure` wrote."""
+    return Rate(
+        size=Size(**row["size"]),
+        compiled=True,
+        steps_per_second=row["steps_per_second"],
+        start_seconds=row["start_seconds"],
+        how="benchmark",
+        device=row["device"],
+        torch=row["torch"],
+    )
+
+
+def _of_runs(runs: Sequence[Run]) -> Iterator[Rate]:
+    """The rates of finished runs on a GPU.
+
+    Those that ended at their first look were compiling most of the time. Under halving only the first who
+    leave do so from a population of a size that is known.
+    """
+    runs = tuple({run.key: run for run in runs if run.provenance.get("steps_per_second")}.values())
+    together = Counter(_population(run) for run in runs)
+    for run in runs:
+        config: Any = run.config
+        training, halving = config["training"], config["training"]["halving"]
+        if (
+            run.steps <= training["eval_every"]
+            or training["batch"] != BATCH
+            or "NVIDIA" not in str(run.provenance["device"])
+            or (halving is not None and run.steps > halving["first"])
+        ):
+            continue
+        job = _alike(
+            task_of(TaskSpec(name=config["task"]["name"], params=config["task"]["params"])),
+            ModelSpec(name=config["model"]["name"], params=config["model"]["params"]),
+            members=together[_population(run)],
+            precision=training["precision"],
+        )
+        size = size_of(job)
+        if size is not None:
+            yield Rate(
+                size=size,
+                compiled=True,
+                steps_per_second=float(str(run.provenance["steps_per_second"])),
+                start_seconds=None,
+                how="run",
+                device=str(run.provenance["device"]),
+                torch=str(run.provenance["torch"]),
+            )
+
+
+def _population(run: Run) -> str:
+    """Who was trained together with a run: its job, or those who left with it at one rate to the bit."""
+    config = {name: value for name, value in run.config.items() if name != "member"}
+    alone = {} if "population" in config else {"rate": run.provenance["steps_per_second"]}
+    return key_of({**config, **alone})
+
+
+def known_runs(stores: Iterable[Path]) -> list[Run]:
+    """All runs of these stores, and those in `results/`."""
+    runs = [run for place in stores for run in Store(place).runs()]
+    return runs + [run for folder in bundles_in(RESULTS) for run in read_bundle(folder).runs]
+
+
+def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None = None) -> None:
+    """Time populations on this GPU until the minutes are over or all that S's figures need is measured."""
+    ends = time.monotonic() + 60 * minutes
+    jobs = [job for name in FIGURES for job in study_of(name, Settings(budget="paper")).jobs]
+    found = _rows(MEASURED)
+    found += [row for row in _rows(out) if row not in found]
+    failed: set[tuple[str, int]] = set()
+    while time.monotonic() < ends:
+        known = gathered([], rates_measured().measured, measured=found)
+        wanted = _most_telling(jobs, Rates(known), failed)
+        if wanted is None:
+            print("All is measured.", file=sys.stderr, flush=True)
+            return
+        job, rows = wanted
+        try:
+            found.append((time_one or _timed)(replace(job, members=job.members[:rows])))
+        except (RuntimeError, InvalidInput) as failure:
+            failed.add((job.key, rows))
+            print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
+            continue
+        with written_whole(out) as file:
+            json.dump({"rows": found}, file, indent=1)
+
+
+def _rows(path: Path) -> list[Row]:
+    rows: list[Row] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return rows
+
+
+def _most_telling(
+    jobs: Iterable[Job], rates: Rates, failed: Collection[tuple[str, int]]
+) -> tuple[Job, int] | None:
+    """The population that was not measured on which most of the time rests that the bars are about."""
+    weights: dict[tuple[str, int], float] = {}
+    by_key = {job.key: job for job in jobs}
+    for key, job in by_key.items():
+        plain = replace(job, training=replace(job.training, halving=None))
+        for one, bar in ((job, BARS["with halving"]), (plain, BARS["without"])):
+            for stretch in stretches_of(one):
+                found = seconds_per_step(job, members=stretch.rows, rates=rates)
+                if found is None or found.basis == "scaled":
+                    cost = 1.0 if found is None else found.seconds
+                    weights[key, stretch.rows] = (
+                        weights.get((key, stretch.rows), 0.0) + stretch.steps * cost / bar
+                    )
+    left = [place for place in weights if place not in failed]
+    if not left:
+        return None
+    key, rows = max(left, key=lambda place: weights[place])
+    return by_key[key], rows
+
+
+def _timed(job: Job, *, seconds: float = 2.0) -> Row:
+    """A population's rate, and how long it took to begin."""
+    torch.cuda.empty_cache()
+    begun = time.perf_counter()
+    engine = Course(job, placing_for(job, device="cuda")).engine
+    engine.run(1)
+    torch.cuda.synchronize()
+    start = time.perf_counter() - begun
+    rate = timed(engine.run, seconds=seconds)
+    size = size_of(job)
+    assert size is not None
+    print(f"{size}: {rate:,.1f} steps/s, ready after {start:.0f} s", file=sys.stderr, flush=True)
+    return {
+        "size": vars(size),
+        "steps_per_second": rate,
+        "start_seconds": start,
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = parser.add_subparsers(dest="part", required=True)
+    timing = parts.add_parser("measure")
+    timing.add_argument("--minutes", type=float, default=20.0)
+    timing.add_argument("--out", type=Path, default=MEASURED)
+    gathering = parts.add_parser("gather")
+    gathering.add_argument("stores", nargs="*", type=Path)
+    arguments = parser.parse_args()
+    if arguments.part == "measure":
+        if not torch.cuda.is_available():
+            parser.error("measure needs a GPU, and there is none here")
+        measure(arguments.minutes, arguments.out)
+        return
+    known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
+    runs = known_runs(arguments.stores)
+    with written_whole(TABLE) as file:
+        file.write(table_of(gathered(runs, known, measured=_rows(MEASURED))))
+
+
+if __name__ == "__main__":
+    main()
