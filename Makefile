@@ -12,6 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 .PHONY: atlas test test-all lint bench docs clean env-run env-dev env-all
 
 atlas: env-run
+	$(BIN)/separatrix reproduce all --budget smoke --store out/smoke --out out/reproduce
 	$(BIN)/separatrix atlas
 
 test: lint
@@ -52,7 +53,7 @@ env-run: | .venv/bin/pip
 env-dev: | .venv/bin/pip
 	$(call install,dev,dev all,[dev])
 env-all: | .venv/bin/pip
-	$(call install,all,all,[dev$(comma)hf$(comma)onnx$(comma)cluster$(comma)bench])
+	$(call install,all,all,[dev$(comma)hf$(comma)onnx$(comma)cluster$(comma)search$(comma)bench])
 
 .venv/bin/pip:
 	@test -n "$(PYTHON)" || { echo "Separatrix needs Python 3.11 or newer; none was found on the PATH." >&2; exit 2; }

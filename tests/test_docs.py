@@ -28,6 +28,7 @@ WRITTEN = (
     "docs/thinking.md",
     "docs/models.md",
     "docs/training.md",
+    "docs/experiments.md",
     "docs/communication.md",
     "docs/audits.md",
     "docs/trained-models.md",
@@ -73,12 +74,13 @@ def test_python_blocks_run(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("README.md", 22),
+        ("README.md", 23),
         ("docs/witnesses.md", 3),
         ("docs/certificates.md", 2),
         ("docs/thinking.md", 2),
         ("docs/models.md", 2),
-        ("docs/training.md", 5),
+        ("docs/training.md", 6),
+        ("docs/experiments.md", 6),
         ("docs/communication.md", 8),
         ("docs/audits.md", 2),
         ("docs/trained-models.md", 5),

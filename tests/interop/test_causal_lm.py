@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from separatrix.errors import InvalidInput, TooLarge
-from separatrix.experiments.tiny_causal_lm import save_tiny_llama, word_tokenizer
+from separatrix.experiments.reading.tiny_causal_lm import save_tiny_llama, word_tokenizer
 from separatrix.interop.causal_lm import (
     CausalLM,
     has_transformers,
