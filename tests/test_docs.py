@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from docs.generate import FIGURES, PAGES
 
 import separatrix
@@ -57,7 +58,12 @@ def blocks(page: str, language: str) -> list[str]:
     return [text for named, text in found if named == language]
 
 
-@pytest.mark.parametrize("page", WRITTEN)
+def _slow_unless_first(page: str, *rest: int) -> ParameterSet:
+    """What a newcomer runs first is always run; the other pages with all that is slow."""
+    return pytest.param(page, *rest, marks=() if page == "README.md" else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [_slow_unless_first(page) for page in WRITTEN])
 def test_python_blocks_run(page: str, tmp_path: Path) -> None:
     """In a process of their own, one after another, and the conformance classes they define."""
     code = "\n".join(blocks(page, "python")) + RUN_CONFORMANCE
@@ -74,16 +80,19 @@ def test_python_blocks_run(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("README.md", 23),
-        ("docs/witnesses.md", 3),
-        ("docs/certificates.md", 2),
-        ("docs/thinking.md", 2),
-        ("docs/models.md", 2),
-        ("docs/training.md", 6),
-        ("docs/experiments.md", 6),
-        ("docs/communication.md", 8),
-        ("docs/audits.md", 2),
-        ("docs/trained-models.md", 5),
+        _slow_unless_first(page, count)
+        for page, count in (
+            ("README.md", 23),
+            ("docs/witnesses.md", 3),
+            ("docs/certificates.md", 2),
+            ("docs/thinking.md", 2),
+            ("docs/models.md", 2),
+            ("docs/training.md", 6),
+            ("docs/experiments.md", 6),
+            ("docs/communication.md", 8),
+            ("docs/audits.md", 2),
+            ("docs/trained-models.md", 5),
+        )
     ],
 )
 def test_commands_run(

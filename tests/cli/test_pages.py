@@ -93,6 +93,7 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
             "--store",
             str(tmp_path / "s"),
         ),
+        "reproduce": ("r-qsa", "--store", str(tmp_path / "q"), "--out", str(tmp_path / "figures")),
         "runs": ("list", "--store", str(tmp_path / "s")),
         "atlas": ("--out", str(tmp_path)),
     }

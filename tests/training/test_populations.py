@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
+from separatrix.models.members import initialise_member
 from separatrix.models.population import signature_of
 from separatrix.models.transformer import Transformer
 from separatrix.store import Store
@@ -479,3 +481,20 @@ def test_a_run_says_how_fast_it_went(tmp_path: Path) -> None:
     rate = one.run.provenance["steps_per_second"]
     assert isinstance(rate, float)
     assert rate > 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_looks_are_taken_without_compiling_anew(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def stance(name: str) -> nullcontext[None]:
+        said.append(name)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.compiler, "set_stance", stance)
+    population = job_for(LOOKUP, MODEL, members=[Member()]).population(1)
+    initialise_member(population, 0, 0)
+    if compiled:
+        next(iter(population.fusible)).compile(backend="eager")
+    evaluate(population, LOOKUP, examples=4, precision="float32")
+    assert said == (["force_eager"] if compiled else [])

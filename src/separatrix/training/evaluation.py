@@ -6,6 +6,7 @@ judged on the device; only the counts come back.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,8 +56,7 @@ def evaluate(
         count = min(chunk, examples - low)
         drawn = full.sample(count, seed=TEST_SEED, start=first + low, device=device)
         asked = questions(_repeated(drawn, members), members, most=full.asking.most)
-        # Looks are rare and have other shapes than steps: compiling for them would cost more than it saves.
-        with torch.compiler.set_stance("force_eager"), arithmetic(precision, device):
+        with _as_written(population), arithmetic(precision, device):
             outputs = population(asked.inputs, asked.at)
         found = judged(outputs, asked, task.target_space)
         right += found.examples_right
@@ -72,3 +72,14 @@ def _repeated(batch: Batch, members: int) -> Batch:
     """The same examples for every member."""
     fields = {name: getattr(batch, name) for name in ("inputs", "targets", "mask", "lengths")}
     return Batch(**{name: value.repeat(members, *[1] * (value.dim() - 1)) for name, value in fields.items()})
+
+
+def _as_written(population: Population) -> AbstractContextManager[object]:
+    """In the block nothing is compiled anew.
+
+    Looks are rare and have other shapes than steps: compiling for them would cost more than it saves. What
+    says so to the compiler holds for all threads, and two of them could leave it behind; so it is said only
+    where something is compiled.
+    """
+    compiled = any(part._compiled_call_impl is not None for part in population.modules())
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
