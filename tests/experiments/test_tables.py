@@ -153,7 +153,7 @@ def test_cells_far_from_the_paper_and_notes_are_named() -> None:
     lines = lines_below(replace(panel, cells=cells))
     far = f"{LSTM} at N = 50; {MAMBA} at N = 100"
     assert f"More than 5 points from the paper with all steps taken: {far}." in lines
-    assert lines[-5:] == [f"{TF} at N = {n}: odd" for n in (20, 50, 100, 200, 400)]
+    assert lines[-1] == "; ".join(f"{TF} at N = {n}" for n in (20, 50, 100, 200, 400)) + ": odd"
 
 
 def test_markdown() -> None:
@@ -236,3 +236,13 @@ def test_the_order_of_the_runs_does_not_show() -> None:
     outcomes = [outcome_of(LOOKUP, known(order), measured={}) for order in permutations(runs)]
     assert len({markdown(outcome) for outcome in outcomes}) == 1
     assert len({csv_text(outcome) for outcome in outcomes}) == 1
+
+
+def test_a_note_stands_once_however_many_cells_have_it() -> None:
+    (panel,) = outcome_with(narrowed(LOOKUP, (TF, LSTM), (100,)), {}).panels
+    first, second = panel.cells
+    assert lines_below(replace(panel, cells=(replace(first, note="odd"), second)))[-1].endswith(
+        "N = 100: odd"
+    )
+    both = replace(panel, cells=tuple(replace(one, note="odd") for one in panel.cells))
+    assert [line for line in lines_below(both) if "odd" in line] == ["Every cell: odd"]

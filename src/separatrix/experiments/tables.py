@@ -93,10 +93,19 @@ def lines_below(panel: PanelOutcome) -> list[str]:
     far = [_place(panel, one.cell.row, one.cell.column) for one in _in_order(panel) if one.far_off]
     if far:
         lines.append(f"More than {100 * FAR:.0f} points from the paper with all steps taken: {_listed(far)}.")
-    lines += [
-        f"{_place(panel, one.cell.row, one.cell.column)}: {one.note}" for one in _in_order(panel) if one.note
+    return lines + _notes(panel)
+
+
+def _notes(panel: PanelOutcome) -> list[str]:
+    """What is noted on cells, each note once."""
+    places: dict[str, list[str]] = {}
+    for one in _in_order(panel):
+        if one.note:
+            places.setdefault(one.note, []).append(_place(panel, one.cell.row, one.cell.column))
+    return [
+        f"{'Every cell' if 1 < len(at) == len(panel.cells) else _listed(at)}: {note}"
+        for note, at in places.items()
     ]
-    return lines
 
 
 def separations_text(panel: PanelOutcome) -> str:
