@@ -171,6 +171,7 @@ def test_the_page_is_small(page_path: Path) -> None:
     assert page_path.stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_in_another_process(page_path: Path, tmp_path: Path) -> None:
     code = "import sys; from separatrix.atlas import make_atlas; print(make_atlas(sys.argv[1]))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}

@@ -15,6 +15,7 @@ CONFIGS = Path(__file__).parent / "configs"
 HYBRID, SCAN, CACHE = (audit(CONFIGS / f"{name}.json") for name in ("jamba-v0.1", "mamba-130m", "llama-3-8b"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("audits", [[HYBRID], [SCAN], [CACHE], [SCAN, CACHE, HYBRID]], ids=len)
 def test_a_figure_is_the_same_every_time(audits: list[object], tmp_path: Path) -> None:
     first, second = tmp_path / "one.svg", tmp_path / "two.svg"

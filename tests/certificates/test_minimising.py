@@ -75,6 +75,7 @@ def test_what_is_returned_is_proven_and_right(name: str, parameters: dict[str, i
 PROVABLE = [entry for entry in CATALOGUE if (entry.theorem, entry.task, entry.variant) in PROOFS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", PROVABLE, ids=label)
 def test_every_construction_with_a_proof_can_be_minimised(entry: Entry) -> None:
     about = task_for(entry, 8)

@@ -54,6 +54,7 @@ def test_few_bits_are_not_enough() -> None:
     assert not proved(dataclasses.replace(coarse, model=model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "every"), [("recognise", 67), ("next", 41)])
 def test_every_survivor_of_a_mutation_is_harmless(form: str, every: int) -> None:
     task = Dyck(n=4, form=form)  # type: ignore[arg-type]

@@ -39,6 +39,7 @@ def built(task: Task, system: NumberSystem, addresses: Addresses = "binary") -> 
     return witness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system", [Float64(), Float32(), FixedDown(n=(1 << 14) + 1, k=2), FixedNearest(p=33)], ids=str
 )
@@ -101,6 +102,7 @@ def test_what_is_proven_in_coarse_numbers_is_right(task: Task, k: int) -> None:
     assert right_on_every_input(witness) or not proved(witness)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_survivors_of_mutations_are_harmless(task: Task) -> None:
     survived, tried = survivors_are_harmless(built(task, Float64()), every=11)

@@ -76,6 +76,7 @@ def test_honest_weights_are_certified(name: str) -> None:
     assert certificate.inputs.log10 > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "every"),
     [

@@ -58,6 +58,7 @@ def test_other_addresses_are_proven(addresses: Addresses) -> None:
     assert proved(built(SparseThreshold(n=20), Float64(), addresses))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TINY, ids=lambda task: f"b={task.bound}")
 def test_survivors_of_mutations_are_harmless(task: SparseThreshold) -> None:
     survived, tried = survivors_are_harmless(built(task, Float64()), every=61)

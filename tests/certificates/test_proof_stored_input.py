@@ -100,6 +100,7 @@ def require_harmless_survivors(witness: Witness, *, every: int) -> None:
         assert states_are_bits(mutant, rows), what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), MUTATED, ids=str)
 def test_survivors_of_some_mutations_are_harmless(name: str, parameters: dict[str, Any]) -> None:
     require_harmless_survivors(built(name, **parameters), every=11)

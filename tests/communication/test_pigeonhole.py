@@ -104,6 +104,7 @@ def lstm(asked: Task, *, width: int, seed: int) -> CausalModel[Any]:
     return alone
 
 
+@pytest.mark.slow
 def test_random_small_networks_100_of_100() -> None:
     reduction = reduction_for(LOOKUP)
     for seed in range(100):

@@ -59,6 +59,7 @@ def test_every_model_has_its_case() -> None:
     assert {*QUICK, *OTHERS} == set(MODELS.names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_it_learns_its_easy_case(name: str) -> None:
     learns(name, QUICK[name])

@@ -196,6 +196,7 @@ def test_steps_files_and_whole_inputs_agree(case: tuple[str, dict[str, Any]]) ->
         assert torch.equal(scores, forward[:, position])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FORMS)
 def test_every_matrix_matters(case: tuple[str, dict[str, Any]]) -> None:
     """Each block set to 0 in turn changes scores after some tokens, and most make an answer wrong."""

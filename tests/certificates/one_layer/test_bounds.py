@@ -91,6 +91,7 @@ def _check_inside(between: Interval, found: Tensor) -> None:
     assert bool((found - room <= between.high).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, 40))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_margins_are_below_every_input(kind: str, seed: int) -> None:

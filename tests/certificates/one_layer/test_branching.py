@@ -27,6 +27,7 @@ def _ends(contexts: Contexts, head: int, parts: int = 3) -> list[float]:
     return [low * (high / low) ** (part / parts) for part in range(parts)] + [high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, 40))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_every_part_is_bounded(kind: str, seed: int) -> None:

@@ -116,6 +116,7 @@ def test_the_store_is_that_of_a_local_run(ray: PretendedRay, tmp_path: Path) -> 
     assert ray.options["max_retries"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [small_job(5), HALVED, FIRST], ids=["each", "halved", "first"])
 @pytest.mark.parametrize("news", [0, 1, 2, 3, 5])
 def test_a_lost_job_goes_on_elsewhere(ray: PretendedRay, tmp_path: Path, job: Job, news: int) -> None:

@@ -145,6 +145,7 @@ with answer_log(Path("log")) as log:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     program = KILLED.format(root=str(Path(__file__).parents[3]))
     assert forked(program, folder=tmp_path).returncode == -9
