@@ -150,6 +150,7 @@ def test_what_is_computed_lies_in_the_enclosures(
             assert images.contains(single)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), Float32(), FixedNearest(p=31)], ids=str)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_states_of_strings_stay_in_their_boxes(activation: Activation, system: NumberSystem) -> None:

@@ -30,6 +30,7 @@ def built(task: Task, system: NumberSystem) -> Witness:
     return witness_for(task, family="transformer-2", choices=Choices(system=system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system", [Float64(), Float32(), FixedDown(n=4096, k=1), FixedNearest(p=13)], ids=str
 )

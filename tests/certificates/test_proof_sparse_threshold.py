@@ -43,6 +43,7 @@ def test_single_floats_reach_a_thousand_features(bound: int) -> None:
     assert proved(built(SparseThreshold(n=1 << 10, k=1, threshold=bound), Float32()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", FINE, ids=str)
 @pytest.mark.parametrize(
     "task",

@@ -100,6 +100,7 @@ def accepted(region: Region, outputs: Tensor) -> Tensor:
     return (outputs.double() @ required.directions.T + required.offsets > 0).all(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), SMALL)
 def test_every_input_is_in_one_region_for_each_answer(name: str, parameters: dict[str, Any]) -> None:
     about = named(name, parameters)

@@ -55,6 +55,7 @@ def test_every_short_string_in_other_numbers(system: NumberSystem, activation: A
     assert torch.equal(model.answers(inputs, at=last)[:, 0], task.solve(inputs).answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(
     ("types", "depth", "system"), [(2, 2, Float64()), (8, 3, Float32()), (2, 40, Float32())]

@@ -230,6 +230,7 @@ def test_the_meaning_of_the_program_and_its_tensors_agree(make: Make) -> None:
             assert torch.equal(scores[0], meant[place])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), LEAST_BITS)
 @FORMS
 def test_the_least_bits_and_no_fewer(make: Make, n: int, p: int) -> None:

@@ -239,6 +239,7 @@ def alone(question: Question, options: Tensor) -> Question:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["readout", "up", "down"])
 def test_roundings_behind_attention_count(where: str) -> None:
     """Large numbers that cancel in one of the last maps: float32 moves the leads, and margins stay below."""

@@ -61,6 +61,7 @@ def perturbed(tables: Tables, dice: torch.Generator, scores: Tensor) -> Tables:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("heads", [1, 2, 3])
 def test_bounds_are_below_every_input_and_near(heads: int, ordered: bool) -> None:
@@ -126,6 +127,7 @@ def test_farthest_is_not_far() -> None:
             assert contexts.farthest(number, centre, eye) <= 3 * torch.maximum(far, spread) + 1.5 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("heads", [1, 3])
 def test_whatever_floats_do_is_inside(heads: int, ordered: bool) -> None:
