@@ -45,6 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_two_processes_say_what_two_threads_say(place: Path) -> None:
     witness, made = ONE_LAYER[3].built()
     inputs = inputs_of(made, 2)

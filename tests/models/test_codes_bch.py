@@ -62,6 +62,7 @@ def test_alpha_runs_through_all_elements(degree: int) -> None:
         assert multiply(before, 2, degree) == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", sorted(PRIMITIVE))
 def test_generators_have_their_roots_and_as_few_as_can_be(degree: int) -> None:
     elements = powers(degree)

@@ -103,6 +103,7 @@ def assert_uniform(seen: Counter[Any], kinds: int) -> None:
         assert abs(times / count - 1 / kinds) < 5 * (1 / kinds / count) ** 0.5, value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["random", "gold-last"])
 def test_every_input_is_equally_likely(order: Any) -> None:
     quiz = DistractorQA(n=3, people=2, towns=1, facts=1, shots=0, order=order)

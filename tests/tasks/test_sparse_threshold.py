@@ -149,6 +149,7 @@ def test_the_threshold_is_strict() -> None:
     agrees(SparseThreshold(n=4, features=bits[:3]), lambda x: sum(x[:3]) > 1.5)
 
 
+@pytest.mark.slow
 def test_drawn_functions_have_the_stated_law() -> None:
     functions = [SparseThreshold(n=4, k=2, function_seed=seed).function for seed in range(1500)]
     features = [feature for function in functions for feature in function]
