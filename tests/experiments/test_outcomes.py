@@ -149,6 +149,9 @@ def test_decoded_cells_count_what_was_written() -> None:
     told, wrote = fake_run(job, correct=990), Measured(right=418.5, examples=500, note="3 unanswered")
     waiting = found_at(outcome_of(study, known([told]), measured={}), row, 16)
     assert (waiting.state, waiting.accuracy) == ("under way", None)
+    assert waiting.note == "trained, and not decoded yet"
+    begun = fake_run(job, status="running", steps=10)
+    assert found_at(outcome_of(study, known([begun]), measured={}), row, 16).note == ""
     done = found_at(outcome_of(study, known([told], decoded={told.key: wrote}), measured={}), row, 16)
     assert (done.state, done.accuracy, done.note) == ("done", 0.837, "3 unanswered")
     assert done.interval == (wilson(418, 500).low, wilson(419, 500).high)

@@ -191,9 +191,12 @@ def outcome_of(
 
 def fitting(cell: Cell, runs: Iterable[Run]) -> tuple[Run, ...]:
     """The runs of a cell's models on its task, whoever trained them and how."""
-    groups = _grouped(runs)
+    return _answering(cell, _grouped(runs))
+
+
+def _answering(cell: Cell, by_question: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:
     questions = {_question(job.task.to_fields(), job.model.to_fields()) for job in cell.jobs}
-    return tuple(run for question in sorted(questions) for run in groups.get(question, ()))
+    return tuple(run for question in sorted(questions) for run in by_question.get(question, ()))
 
 
 def _grouped(runs: Iterable[Run]) -> Mapping[str, Sequence[Run]]:
@@ -213,15 +216,21 @@ def _question(task: object, model: object) -> str:
 def _trained_cell(
     cell: Cell, by_question: Mapping[str, Sequence[Run]], known: Known, table: Published | None
 ) -> CellOutcome:
-    questions = {_question(job.task.to_fields(), job.model.to_fields()) for job in cell.jobs}
-    runs = [run for question in sorted(questions) for run in by_question.get(question, ())]
+    runs = _answering(cell, by_question)
     paper, said = _printed(table, cell)
     finished = [run for run in runs if run.status in FINISHED and run.accuracy is not None]
+    silent = cell.decoded and bool(finished) and not any(run.key in known.decoded for run in finished)
     if cell.decoded:
         finished = [run for run in finished if run.key in known.decoded]
     if not finished:
-        state: State = "under way" if runs else "not run"
-        return CellOutcome(cell=cell, state=state, runs=len(runs), paper=paper, paper_said=said)
+        return CellOutcome(
+            cell=cell,
+            state="under way" if runs else "not run",
+            runs=len(runs),
+            note="trained, and not decoded yet" if silent else "",
+            paper=paper,
+            paper_said=said,
+        )
     # Of equals the quickest, then whichever key comes first, so that the order of the runs has no part in it.
     best = min(finished, key=lambda run: (-_accuracy(run, cell, known), run.steps, run.key))
     asked = max(job.training.steps for job in cell.jobs)
