@@ -53,7 +53,7 @@ env-run: | .venv/bin/pip
 env-dev: | .venv/bin/pip
 	$(call install,dev,dev all,[dev])
 env-all: | .venv/bin/pip
-	$(call install,all,all,[dev$(comma)hf$(comma)onnx$(comma)cluster$(comma)search$(comma)bench])
+	$(call install,all,all,[dev$(comma)hf$(comma)onnx$(comma)cluster$(comma)search$(comma)bench$(comma)serve$(comma)data$(comma)harness$(comma)docs])
 
 .venv/bin/pip:
 	@test -n "$(PYTHON)" || { echo "Separatrix needs Python 3.11 or newer; none was found on the PATH." >&2; exit 2; }
