@@ -44,8 +44,10 @@ def equality_cells(settings: Settings, *, form: Form, width: int, columns: Seque
 def _quick_steps(label: str, form: Form, n: int) -> int:
     """Copying takes long to begin; beyond 200 only the Transformer gets the time for it."""
     if form != "ncp":
-        return 12_000
-    return 40_000 if label == "TF" or n <= 200 else 8_000
+        return 10_000
+    if label == "TF":
+        return 40_000
+    return 30_000 if n <= 200 else 6_000
 
 
 def shortcut_cells(settings: Settings, *, form: Form, columns: Sequence[int]) -> tuple[Cell, ...]:
