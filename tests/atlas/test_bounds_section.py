@@ -46,6 +46,7 @@ def needs(content: Content) -> Needs:
     return content.needs
 
 
+@pytest.mark.slow
 def test_every_bound_that_is_owed_stands_with_its_formula(section: Element) -> None:
     rows = {
         (row.find("a")[0].all_text, " ".join(row.find("th")[0].all_text.split())): _said(row)

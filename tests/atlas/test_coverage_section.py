@@ -127,6 +127,7 @@ def require_numbers(line: Element, row: CoverageRow) -> None:
     assert [each.text for each in line.find("pre")] == ([] if broken is None else [broken.text])
 
 
+@pytest.mark.slow
 def test_the_page_has_every_recorded_model_with_its_numbers(page: str) -> None:
     rows = coverage_record().rows
     assert rows

@@ -267,6 +267,7 @@ VALUES = some.one_of(
 )
 
 
+@pytest.mark.slow
 @given(data=some.data(), name=some.sampled_from(sorted(path.stem for path in CONFIGS.iterdir())))
 def test_no_config_is_answered_with_anything_but_counts_or_a_sentence(
     data: some.DataObject, name: str

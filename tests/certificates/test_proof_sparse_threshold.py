@@ -54,6 +54,7 @@ def test_all_shapes_are_proven(task: SparseThreshold, system: NumberSystem) -> N
     assert proved(built(task, system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("addresses", ["bch-1/4", "random-1/2", "one-hot"])
 def test_other_addresses_are_proven(addresses: Addresses) -> None:
     assert proved(built(SparseThreshold(n=20), Float64(), addresses))

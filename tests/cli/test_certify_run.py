@@ -99,6 +99,7 @@ def test_all_that_is_known_in_json(made: Made) -> None:
     assert dataclasses.replace(known, seconds=0) == dataclasses.replace(kept, seconds=0)
 
 
+@pytest.mark.slow
 def test_a_run_has_several_names(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = str(made.store.place("weights", made.wrong.key, "safetensors"))
     alone = Store(tmp_path / "alone")
@@ -268,6 +269,7 @@ def test_unknown_shows_the_widest_gaps(made: Made, monkeypatch: pytest.MonkeyPat
     assert "least proven margin" not in ran.out
 
 
+@pytest.mark.slow
 def test_another_task_is_the_runs_but_for_what_is_said(made: Made) -> None:
     words = ("certify", made.long.short, "--task", "index-lookup", "--json")
     same = run(*words).answer
@@ -376,6 +378,7 @@ def test_what_cannot_be_kept_is_still_said(made: Made) -> None:
     assert ran.err.startswith("The result is not kept: The folder 'runs/evidence' cannot be made")
 
 
+@pytest.mark.slow
 def test_runs_show_and_export_mention_it(made: Made) -> None:
     assert "certified" not in run("runs", "show", made.wrong.short).out
     run("certify", made.wrong.short)

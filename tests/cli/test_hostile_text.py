@@ -64,6 +64,7 @@ def test_descriptions(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(*argv, "--json").answer["example"]["answer"].endswith(f"tea{HOSTILE}")
 
 
+@pytest.mark.slow
 def test_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a\n\x1b[2J"
     folder.mkdir()

@@ -51,6 +51,7 @@ def test_the_object_has_the_same_numbers() -> None:
     assert answer["picture"] is None
 
 
+@pytest.mark.slow
 def test_dyck_under_a_partition(tmp_path: Path) -> None:
     picture = tmp_path / "dyck.png"
     line = ("matrix", "dyck", "--n", "6", "--partition", "odd/even", "--picture", str(picture))

@@ -163,6 +163,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     assert re.fullmatch(r"(?:\r\d+ tokens, [\d,]+ a second   )+\n", screen.getvalue())
 
 
+@pytest.mark.slow
 def test_machines_of_the_library() -> None:
     facts = run("solve", "turing", "--machine", "palindrome", "--input", "0 1 1 0", "--json").answer
     assert (facts["answer"], facts["steps"], facts["ended"]) == ("yes", 15, "halted")
@@ -175,6 +176,7 @@ def test_machines_of_the_library() -> None:
     assert run("solve", "turing", "--machine", "busy-beaver-2", "--input", "", "--json").answer["steps"] == 6
 
 
+@pytest.mark.slow
 def test_an_arithmetic_too_small_gives_no_answer_and_exit_code_1() -> None:
     line = (
         "solve",

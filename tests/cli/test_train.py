@@ -254,6 +254,7 @@ def test_a_mixer_of_ones_own_is_trained_by_where_it_stands(
     )
 
 
+@pytest.mark.slow
 def test_the_plan_is_a_price_and_leaves_nothing(place: Path) -> None:
     ran = train("--plan", "--seeds", "0", "1", "2", "--seats", "2")
     rows = [re.split(r"\s{2,}", line.strip()) for line in ran.out.splitlines()]

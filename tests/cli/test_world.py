@@ -30,6 +30,7 @@ def _a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(Store("runs"))
 
 
+@pytest.mark.slow
 def test_a_reader_may_leave_early() -> None:
     command = [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "40", "--count", "20000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
@@ -82,6 +83,7 @@ def wait_for(happened: Callable[[], bool], running: subprocess.Popen[bytes]) -> 
 ENDLESS = [sys.executable, "-m", "separatrix", "sample", "index-lookup", "--n", "4", "--count", f"{10**9}"]
 
 
+@pytest.mark.slow
 def test_a_terminated_run_leaves_no_half_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("old")
     command = [*ENDLESS, "--out", str(tmp_path / "out")]
@@ -105,6 +107,7 @@ def stands_still(running: subprocess.Popen[bytes], seconds: float = 0.5) -> bool
     return len(seen) == 1 and next(iter(seen))[0] == "S"
 
 
+@pytest.mark.slow
 def test_a_run_that_nobody_reads_can_be_terminated() -> None:
     """What it still holds back for a full pipe must not keep it."""
     reader, writer = os.pipe()
@@ -180,6 +183,7 @@ def test_missing_streams_are_missing_again_afterwards(monkeypatch: pytest.Monkey
     assert sys.stderr is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_a_run")
 def test_standard_output_is_no_file_to_write(tmp_path: Path) -> None:
     """/dev/stdout is a link to the file behind it, and that may hold something already."""

@@ -88,6 +88,7 @@ def test_task_and_automaton_agree_on_every_pair(n: int) -> None:
     assert by_task.bits == n - 1
 
 
+@pytest.mark.slow
 def test_two_to_the_thirteen_members_are_checked_pair_by_pair() -> None:
     found = check_members(14)
     assert found.holds

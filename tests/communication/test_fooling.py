@@ -241,6 +241,7 @@ def test_index_has_one_member_a_place() -> None:
     assert (found.size, found.at_most, found.bits) == (5, 5, 3)
 
 
+@pytest.mark.slow
 def test_larger_matrices_are_searched_greedily_and_say_so() -> None:
     """The rank over GF(2), 8, tells that the inner product has no large set for the answer 1."""
     found = find_fooling_set(matrix_of(problem("ip", n=8)), 1)

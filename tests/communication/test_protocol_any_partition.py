@@ -60,6 +60,7 @@ def test_witnesses_under_every_split(case: Case) -> None:
             assert found == made.solve(inputs).answer.tolist()
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=15, deadline=None)
 def test_random_transformers_in_coarse_numbers(data: st.DataObject) -> None:

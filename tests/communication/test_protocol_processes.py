@@ -231,6 +231,7 @@ def within(seconds: float, happened: Callable[[], bool]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_party_whose_input_closes_ends_and_clears_away(tmp_path: Path) -> None:
     """Alice waits two minutes for Bob, but not once nobody waits for her."""
     place = tmp_path / "separatrix-run"

@@ -105,6 +105,7 @@ def test_layers_are_what_the_formula_says() -> None:
         torch.testing.assert_close(model.forward(inputs), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=12, deadline=None)
 def test_random_graph_transformers(data: st.DataObject) -> None:

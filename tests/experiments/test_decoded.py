@@ -194,6 +194,7 @@ def test_whoever_knows_nothing_scores_about_a_half(label: str, form: str) -> Non
 LEARNT = Training(steps=80, batch=32, eval_every=80, eval_examples=32, test_examples=150, stop="never")
 
 
+@pytest.mark.slow
 def test_a_trained_model_writes_what_it_was_tested_on() -> None:
     """Every word right when written from its own words: exactly where every word is right behind right ones.
 
@@ -318,6 +319,7 @@ def test_without_the_engine_only_searches_are_refused(monkeypatch: pytest.Monkey
         )  # before anything is drawn
 
 
+@pytest.mark.slow
 def test_it_runs_where_little_is_installed() -> None:
     code = f"""
 import sys

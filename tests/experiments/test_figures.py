@@ -49,6 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_figures(small(), tmp_path_factory.mktemp("figures") / "new" / "here")
 
 
+@pytest.mark.slow
 def test_every_figure_is_written_in_all_formats(written: list[Path]) -> None:
     assert [path.name for path in written] == [f"{name}.{kind}" for name in NAMES for kind in FORMATS]
     assert {path.parent for path in written} == {written[0].parent}
@@ -57,6 +58,7 @@ def test_every_figure_is_written_in_all_formats(written: list[Path]) -> None:
         assert path.read_bytes().startswith(STARTS[path.suffix[1:]])
 
 
+@pytest.mark.slow
 def test_the_same_bytes_again(written: list[Path], tmp_path: Path) -> None:
     with mpl.rc_context({"axes.facecolor": "red", "font.size": 20.0, "pdf.fonttype": 3}):
         write_figures(small(), tmp_path)
@@ -177,6 +179,7 @@ def test_a_run_that_was_done_soon_is_no_dot(solved_at: int, scale: str) -> None:
     assert marked == {LSTM: [], TF: [3]}
 
 
+@pytest.mark.slow
 def test_a_curve_of_one_look_is_drawn(tmp_path: Path) -> None:
     run = fake_run(cell_of(LOOKUP, "index-lookup", TF, 200).jobs[0], correct=500)
     curves = {run.key: (Point(step=0, correct=3, examples=10),)}

@@ -110,6 +110,7 @@ def test_what_has_not_ended_is_under_way_and_the_rest_not_run() -> None:
     assert found_at(outcome, LSTM, 50).paper == 0.498
 
 
+@pytest.mark.slow
 def test_of_several_architectures_the_best_counts() -> None:
     full = only(study_of("s-fig2", Settings(budget="paper", grid="full")), "index-lookup")
     cell = cell_of(full, "index-lookup", TF, 100)

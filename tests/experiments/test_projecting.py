@@ -404,6 +404,7 @@ def test_the_report_is_that_of_the_figures() -> None:
     assert set(data["experiments"]["s-fig2"]) == set(reproduction.CASES)
 
 
+@pytest.mark.slow
 def test_a_report_is_made_of_any_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduction, "EXPERIMENTS", _Only(("s-fig2", "s-fig3", "s-fig4", "r-qsa")))
     monkeypatch.setattr(reproduction, "CASES", {**reproduction.CASES, "grid": PAPER, "grid, halving": PAPER})

@@ -186,6 +186,7 @@ def test_weights_are_rounded_to_four_digits() -> None:
     assert picture.distance == round((0.876544 + 0) / 2, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_figure_is_the_same_to_the_last_byte(pictures: AttentionPictures, kind: str) -> None:
     with styled():
@@ -206,6 +207,7 @@ def test_the_figure_shows_every_matrix_on_one_scale(pictures: AttentionPictures)
     assert headings == ["0 steps", "30 steps", "60 steps", "target", "the theorem's unit"]
 
 
+@pytest.mark.slow
 def test_the_study_trains_measures_and_draws(tmp_path: Path) -> None:
     study, store = study_of("r-qsa", Settings(seeds=(3, 0))), Store(tmp_path / "runs")
     assert study.illustrate is not None

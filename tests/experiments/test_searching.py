@@ -76,6 +76,7 @@ class Pretended:
                 )
 
 
+@pytest.mark.slow
 def test_the_space_of_the_papers_grid() -> None:
     study = study_of("s-fig2", Settings(budget="paper", grid="full"))
     [cell] = chosen(study, panels=["index-lookup"], rows=["TF"], columns=[400]).cells
@@ -138,6 +139,7 @@ def test_a_job_is_one_architecture_with_several_rates(tmp_path: Path) -> None:
     assert next_job(SPACE, store, trials=20, seats=5, seed=1) != asked
 
 
+@pytest.mark.slow
 def test_it_finds_what_is_good(tmp_path: Path) -> None:
     store = Store(tmp_path)
     pretended = Pretended(store)

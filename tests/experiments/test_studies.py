@@ -45,6 +45,7 @@ def test_index_lookup_at_the_full_budget_is_the_paper_s_grid() -> None:
         assert (job.training.steps, job.training.batch, job.training.test_examples) == (250_000, 64, 5000)
 
 
+@pytest.mark.slow
 def test_the_full_grid_tries_every_architecture_of_the_paper() -> None:
     study = study_of("s-fig2", Settings(budget="paper", grid="full"))
     sizes = {

@@ -103,6 +103,7 @@ def is_searched_like_the_full_form(
     return searches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_every_small_graph_is_searched_like_the_full_form(n: int) -> None:
     compact, full = (next(iter(searching(n, trace).enumerate())) for trace in ("compact", "full"))
@@ -277,6 +278,7 @@ def naive(task: IsTree, model: Writer, given: list[int], limit: int) -> tuple[li
     return text[len(given) :], "limit"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 119), st.integers(0, 60))
 def test_whatever_is_written_is_searched_as_a_naive_decoder_searches_it(

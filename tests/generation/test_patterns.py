@@ -121,6 +121,7 @@ def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PATTERNS = st.recursive(ATOMS, compound, max_leaves=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(PATTERNS, st.text("abc ", max_size=12), st.integers(1, 3))
 @example("(?:(a)|b){5}", "aabbb", 2)

@@ -153,6 +153,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 def test_distances_hold_for_all_pairs_of_every_small_code() -> None:
     assert len(SMALL) > 200
     for length, designed, count, one_sided in SMALL:

@@ -94,6 +94,7 @@ def test_half_precision_inputs_keep_their_type() -> None:
         torch.testing.assert_close(found.double(), expected, rtol=0.05, atol=0.1)
 
 
+@pytest.mark.slow
 def test_the_transform_is_differentiated_right() -> None:
     u, kernel = random(2, 2, 2, 5, seed=7).requires_grad_(), random(2, 2, 5, seed=8).requires_grad_()
     torch.library.opcheck(torch.ops.separatrix.fft_convolution.default, (u, kernel))

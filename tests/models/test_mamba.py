@@ -149,6 +149,7 @@ def test_bad_configs_are_refused(settings: dict[str, Any], message: str) -> None
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 def test_it_learns_to_look_back() -> None:
     """Index lookup at a small length, trained a little: far above chance."""
     task = IndexLookup(n=4, alphabet=2)

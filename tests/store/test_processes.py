@@ -35,6 +35,7 @@ def intact(store: Store) -> bool:
         return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+@pytest.mark.slow
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     """Into a store that neither has made yet."""
     rounds = 15

@@ -318,6 +318,7 @@ def test_weights_that_are_not_there_or_not_these(store: Store) -> None:
         store.weights(second.key)
 
 
+@pytest.mark.slow
 def test_one_process_trains_a_population(store: Store) -> None:
     population = "c" * 64
     with store.claim(population) as checkpoints:

@@ -117,6 +117,7 @@ def test_every_edge_is_drawn_alike() -> None:
     assert abs((graphs[:, 0, 1] * graphs[:, 1, 2]).mean().item() - 0.09) < 5 * math.sqrt(0.09 * 0.91 / 8000)
 
 
+@pytest.mark.slow
 def test_dense_graphs_do_not_overflow() -> None:
     complete = 1 - torch.eye(1024)
     sides = torch.arange(1024) % 2

@@ -223,6 +223,7 @@ def test_hub_graphs_are_the_papers() -> None:
         assert fits, edges
 
 
+@pytest.mark.slow
 def test_uniform_trees_are_uniform_and_so_are_the_others() -> None:
     """All 16 trees and all 4 triangles of four vertices have their share."""
     is_tree = IsTree(n=4, graphs="uniform")
@@ -237,6 +238,7 @@ def test_uniform_trees_are_uniform_and_so_are_the_others() -> None:
     assert all(abs(count - 2000) < 220 for count in others.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graphs", "trees"), [("hub", 12), ("uniform", 16)])
 def test_graphs_of_four_vertices_come_in_every_order(graphs: Any, trees: int) -> None:
     """Half are trees (paths, or any), half triangles; each graph has its share and so has each order."""
@@ -280,6 +282,7 @@ def test_degrees_of_hub_graphs_are_binomial() -> None:
     assert follow(degrees, law)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(4, 40), st.integers(0, 2**32), st.sampled_from(["hub", "uniform"]))
 def test_expansion_is_exact_both_ways(n: int, seed: int, graphs: Any) -> None:

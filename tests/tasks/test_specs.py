@@ -145,6 +145,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(draw=st.data())
 def test_any_parameters_are_a_task_or_a_sentence(draw: st.DataObject) -> None:

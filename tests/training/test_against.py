@@ -227,6 +227,7 @@ def test_a_course_attacks_at_its_steps_and_draws_what_it_finds(always_ready: Non
 # ---- members, resuming and keys --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_member_is_the_same_alone_and_among_others(always_ready: None) -> None:
     mine, others = Member(lr=3e-3, seed=5), [Member(lr=1e30, seed=1), Member(seed=7), Member(lr=3e-3, seed=5)]
     (alone,) = train(LOOKUP, SMALL, members=[mine], training=QUICK, device="cpu")
@@ -238,6 +239,7 @@ def test_a_member_is_the_same_alone_and_among_others(always_ready: None) -> None
     assert not same(alone, plain)
 
 
+@pytest.mark.slow
 def test_cut_off_it_goes_on_with_the_same_bytes(always_ready: None, tmp_path: Path) -> None:
     members = [Member(lr=3e-3, seed=seed) for seed in range(3)]
     # Attacks between looks, so that a checkpoint lies between an attack and the next.
@@ -349,6 +351,7 @@ def command(*argv: str) -> tuple[str, ...]:
     return *words.split(), "--steps", "24", "--batch", "8", *stop, *argv
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it_in_few_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for text, share in (("4", 0.25), ("4:0.5", 0.5), ("4:.125", 0.125)):

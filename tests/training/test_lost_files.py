@@ -157,6 +157,7 @@ def test_where_members_are_compared_one_lost_file_costs_all_of_them(tmp_path: Pa
     assert (contents(tmp_path), facts(tmp_path)) == (whole, rows)
 
 
+@pytest.mark.slow
 def test_compared_members_do_not_join_a_course_under_way(tmp_path: Path) -> None:
     """They would come to a rung behind the others, who had gone on without them."""
     job = small_job(steps=40, halving=Halving(first=8))

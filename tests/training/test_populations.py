@@ -230,6 +230,7 @@ def test_evaluation_is_on_full_length_and_the_same_in_any_portions(monkeypatch: 
     assert evaluate(population, varied, examples=50, precision="float32") == whole
 
 
+@pytest.mark.slow
 def test_a_member_that_has_solved_the_task_stops() -> None:
     easy = task("index-lookup", n=2, alphabet=2)
     training = Training(steps=600, batch=32, eval_every=20, eval_examples=100, test_examples=200)
@@ -246,6 +247,7 @@ def test_a_member_that_has_solved_the_task_stops() -> None:
     assert [one.member for one in short] == [good, hopeless], "the third had not begun"
 
 
+@pytest.mark.slow
 def test_halving_drops_those_behind_and_seats_those_who_wait() -> None:
     easy = task("index-lookup", n=2, alphabet=2)
     training = Training(

@@ -210,6 +210,7 @@ def test_without_a_good_checkpoint_it_begins_anew_and_says_so(tmp_path: Path) ->
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_between_two_steps_and_goes_on_exactly(tmp_path: Path) -> None:
     """In the middle of a stretch between looks, long before a checkpoint is due."""
     job = small_job(steps=60)

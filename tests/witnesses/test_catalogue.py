@@ -27,6 +27,7 @@ def test_every_artefact_is_one_that_is_owed_and_none_is_missing() -> None:
     assert len(set(artefacts())) == len(CATALOGUE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
 def test_it_is_what_it_says_and_right_on_random_inputs(entry: Entry) -> None:
     witness = entry.builder()(example_for(entry), Choices())

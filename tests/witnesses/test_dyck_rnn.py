@@ -83,6 +83,7 @@ def test_what_may_follow(activation: Activation) -> None:
     assert torch.equal(dyck_rnn_model(task, activation=activation).answers(batch.inputs), batch.targets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS[2:], ids=str)
 def test_long_strings_in_fixed_point(system: NumberSystem) -> None:
     task = Dyck(n=30, types=8, depth=3)
@@ -203,6 +204,7 @@ def test_the_size_is_constant_and_counts_the_state() -> None:
     assert bool(((seen == 0) | (seen == 1)).all())
 
 
+@pytest.mark.slow
 def test_every_matrix_matters() -> None:
     """Each block set to 0 in turn makes some answer wrong or a state appear that the automaton has not."""
     task = Dyck(n=6)

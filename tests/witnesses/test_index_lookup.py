@@ -75,6 +75,7 @@ def test_the_three_evaluators_agree_on_every_input() -> None:
     assert all(evaluators_agree(witness, row) for row in rows)
 
 
+@pytest.mark.slow
 def test_one_hot_addresses_are_as_wide_as_the_input_and_binary_ones_as_its_logarithm() -> None:
     widths = {
         addresses: built(256, alphabet=64, addresses=addresses).size.width

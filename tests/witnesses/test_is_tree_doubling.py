@@ -237,6 +237,7 @@ def test_a_chain_as_it_is_written() -> None:
     assert script.tour(run.written) == [1, 2, 1, 3, 4, 3, 1]
 
 
+@pytest.mark.slow
 def test_the_meaning_of_the_program_and_its_tensors_agree() -> None:
     witness = built(5)
     script, program = script_of(witness), witness.built.program  # type: ignore[union-attr]
@@ -253,6 +254,7 @@ def test_the_meaning_of_the_program_and_its_tensors_agree() -> None:
         assert torch.equal(witness.built.model.forward(tokens[None, :-1])[0], meant.double())  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), LEAST_BITS)
 def test_the_least_bits_and_no_fewer(n: int, p: int) -> None:
     graphs = all_graphs(n) if n <= 4 else [*hard_graphs(n, seed=3), *sampled(n, "uniform", 8)]

@@ -219,6 +219,7 @@ def test_programs_mean_what_they_say(head: str, text: list[Token]) -> None:
     assert symbolic(head, len(text), text) == meant(head, text)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(text=texts(), hidden=st.sets(st.integers(1, 9)))
 def test_exact_next_needs_no_consecutive_counts(text: list[Token], hidden: set[int]) -> None:

@@ -117,6 +117,7 @@ def test_long_inputs_in_other_numbers(system: NumberSystem) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_thousand_symbols() -> None:
     task = built(("index-lookup", {"n": 1024, "lengths": "full"}))
     model = stored_input_model(task)

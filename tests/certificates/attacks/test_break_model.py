@@ -109,6 +109,7 @@ def test_right_witnesses_of_every_kind_are_not_broken(name: str, family: str, pa
     assert report.tried > 200
 
 
+@pytest.mark.slow
 def test_a_changed_witness_that_writes_is_broken() -> None:
     whole = witness_for(task("index-lookup", n=4, alphabet=2), family="linear-rnn+retrieval")
     for _, mutant in mutations(whole, every=61):
@@ -156,6 +157,7 @@ def blunt() -> Population:
     return one.population
 
 
+@pytest.mark.slow
 def test_gradients_find_what_samples_do_not(blunt: Population) -> None:
     report = break_model(blunt, LOOKUP, rounds=20, samples=20_000, attacks=[GradientSearch()])
     assert (report.samples.tried, report.samples.failures) == (20_000, 0)
@@ -184,6 +186,7 @@ def test_a_rounded_network_collides() -> None:
     check_replays(report, rounded, asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "params"),
     [

@@ -92,6 +92,7 @@ def _check_margins(bounds: Bounds, rivals: Tensor, stream: Tensor) -> None:
         assert not bool((proven & (true <= 0)).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, 20))
 def test_the_parts_of_a_case_together_bound_every_input(seed: int) -> None:
     proven = 0

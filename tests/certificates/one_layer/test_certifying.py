@@ -102,6 +102,7 @@ def test_verdicts_of_trained_models(
     assert found.sampled == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 @pytest.mark.parametrize(
     ("name", "sizes", "causal"),

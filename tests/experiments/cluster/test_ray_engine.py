@@ -101,6 +101,7 @@ def engine(retries: int = 2, seats: int | None = None) -> RayEngine:
     return RayEngine(gpus_per_job=0, checkpoint_seconds=0, retries=retries, seats=seats)
 
 
+@pytest.mark.slow
 def test_the_store_is_that_of_a_local_run(ray: PretendedRay, tmp_path: Path) -> None:
     jobs = [small_job(5), HALVED, FIRST]
     said: list[str] = []
