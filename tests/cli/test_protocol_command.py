@@ -52,6 +52,13 @@ def test_what_is_shown_is_what_was_run(seed: str) -> None:
     assert f"s{said['output'][0]['answer']}" == symbols[int(index[1:]) - 1]
 
 
+def test_numbers_are_fine_enough_for_the_weights_to_be_right() -> None:
+    said = run("protocol", "index-lookup", "--family", "hybrid", "--n", "8", "--json").answer
+    *symbols, index = said["input"].split()
+    assert f"s{said['output'][0]['answer']}" == symbols[int(index[1:]) - 1]
+    assert said["arithmetic"] == "down:9,4"  # in down:9,2 they can be written, and answer at random
+
+
 def test_a_recurrent_network_sends_its_state() -> None:
     said = run("protocol", "index-lookup", "--family", "rnn", "--n", "16", "--json").answer
     assert (said["bits"], said["bound"]["at_least"], said["theorem"]) == (104, 96, "S-T2")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from separatrix.precision import NumberSystem
     from separatrix.store import Store
     from separatrix.tasks import Task
+    from separatrix.witnesses import Witness
 
 __all__ = ["protocol"]
 
@@ -30,7 +31,8 @@ _MOST_RUNS: Final = 100_000
 _AT_ONCE: Final = 256
 _MESSAGES_SHOWN: Final = 24
 _FINER: Final = (2, 3, 4, 5, 6)
-"""K of S's numbers, multiples of N^-K, tried in turn until the weights can be written in them."""
+"""K of S's numbers, multiples of N^-K, tried in turn until the weights are right in them."""
+_DRAWN: Final = 64
 
 
 def protocol(
@@ -167,7 +169,7 @@ def _given(task: Wanted) -> dict[str, Any]:
 
 
 def _built(task: Task, family: str | None, variant: str | None, numbers: NumberSystem | None) -> Model:
-    """The weights in these numbers, else in the first of several in which they can be written."""
+    """The weights in these numbers, else in the first of several in which they answer drawn inputs rightly."""
     from separatrix.communication.protocols.cycle_model import cycle3_model
     from separatrix.precision import FixedDown, FixedNearest
     from separatrix.witnesses import Choices, witness_for
@@ -178,11 +180,26 @@ def _built(task: Task, family: str | None, variant: str | None, numbers: NumberS
         try:
             if family == "graph-transformer" and task.name == "cycle3":
                 return cycle3_model(task.n, system)
-            return witness_for(task, family=family, variant=variant, choices=Choices(system=system))
+            found = witness_for(task, family=family, variant=variant, choices=Choices(system=system))
         except InvalidInput as error:
             refusal = error
-    assert refusal is not None
-    raise refusal
+            continue
+        if numbers is not None or _right_on_samples(found, task):
+            return found
+    raise refusal or InvalidInput(
+        f"No numbers of those tried are fine enough for these weights on {task.name}; name some with "
+        "--arithmetic."
+    )
+
+
+def _right_on_samples(witness: Witness, task: Task) -> bool:
+    """Numbers in which weights can be written may still be too coarse to compute with."""
+    from separatrix.models.explicit.base import ExplicitModel
+
+    if not isinstance(witness.model, ExplicitModel) or witness.model.classes is None:
+        return True
+    drawn = task.full_length().sample(_DRAWN, seed=0)
+    return bool((witness.model.answers(drawn.inputs)[drawn.mask] == drawn.targets[drawn.mask]).all())
 
 
 def _from_files(task: Wanted, folder: Path | None, run: str | None, place: Path | None) -> tuple[Model, Task]:
