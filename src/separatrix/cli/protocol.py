@@ -23,16 +23,12 @@ if TYPE_CHECKING:
     from separatrix.precision import NumberSystem
     from separatrix.store import Store
     from separatrix.tasks import Task
-    from separatrix.witnesses import Witness
 
 __all__ = ["protocol"]
 
 _MOST_RUNS: Final = 100_000
 _AT_ONCE: Final = 256
 _MESSAGES_SHOWN: Final = 24
-_FINER: Final = (2, 3, 4, 5, 6)
-"""K of S's numbers, multiples of N^-K, tried in turn until the weights are right in them."""
-_DRAWN: Final = 64
 
 
 def protocol(
@@ -98,6 +94,7 @@ def protocol(
     Exit code 1 if what they find is not what the model itself gives.
     """
     from separatrix.communication.protocols import arrange
+    from separatrix.communication.protocols.weights import weights_for
 
     if not 1 <= runs <= _MOST_RUNS:
         raise InvalidInput(f"--runs is from 1 to {_MOST_RUNS:,}; got {runs}.")
@@ -106,7 +103,7 @@ def protocol(
     if model is None and run is None:
         made, row = _asked(task, input, family, variant)
         with note_if_long("Writing the weights; this may take a while."):
-            found = _built(made, family, variant, numbers)
+            found = weights_for(made, family, variant=variant, numbers=numbers)
     else:
         found, made = _from_files(task, model, run, store)
         row = None if input is None else made.parse(input)
@@ -166,40 +163,6 @@ def _asked(
 
 def _given(task: Wanted) -> dict[str, Any]:
     return {key: value for key, value in task.given.items() if value is not None or key != "n"}
-
-
-def _built(task: Task, family: str | None, variant: str | None, numbers: NumberSystem | None) -> Model:
-    """The weights in these numbers, else in the first of several in which they answer drawn inputs rightly."""
-    from separatrix.communication.protocols.cycle_model import cycle3_model
-    from separatrix.precision import FixedDown, FixedNearest
-    from separatrix.witnesses import Choices, witness_for
-
-    systems: list[NumberSystem] = [FixedDown(n=max(task.length, 4), k=k) for k in _FINER]
-    refusal: InvalidInput | None = None
-    for system in [*systems, FixedNearest(p=61)] if numbers is None else [numbers]:
-        try:
-            if family == "graph-transformer" and task.name == "cycle3":
-                return cycle3_model(task.n, system)
-            found = witness_for(task, family=family, variant=variant, choices=Choices(system=system))
-        except InvalidInput as error:
-            refusal = error
-            continue
-        if numbers is not None or _right_on_samples(found, task):
-            return found
-    raise refusal or InvalidInput(
-        f"No numbers of those tried are fine enough for these weights on {task.name}; name some with "
-        "--arithmetic."
-    )
-
-
-def _right_on_samples(witness: Witness, task: Task) -> bool:
-    """Numbers in which weights can be written may still be too coarse to compute with."""
-    from separatrix.models.explicit.base import ExplicitModel
-
-    if not isinstance(witness.model, ExplicitModel) or witness.model.classes is None:
-        return True
-    drawn = task.full_length().sample(_DRAWN, seed=0)
-    return bool((witness.model.answers(drawn.inputs)[drawn.mask] == drawn.targets[drawn.mask]).all())
 
 
 def _from_files(task: Wanted, folder: Path | None, run: str | None, place: Path | None) -> tuple[Model, Task]:
