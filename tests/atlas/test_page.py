@@ -168,7 +168,7 @@ def test_mathematics_is_typeset_and_everything_else_escaped(text: str, html: str
 
 
 def test_the_page_is_small(page_path: Path) -> None:
-    assert page_path.stat().st_size < 1_000_000
+    assert page_path.stat().st_size < 5_000_000
 
 
 @pytest.mark.slow

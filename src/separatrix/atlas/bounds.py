@@ -14,7 +14,7 @@ from typing import Any, Final
 from separatrix.atlas.bits_plot import LONGEST, SHORTEST, BitsPlot
 from separatrix.atlas.certified import Certified
 from separatrix.atlas.labels import draw_labels
-from separatrix.atlas.svg import Canvas
+from separatrix.atlas.svg import Canvas, slug
 from separatrix.communication.bounds import RULES, Given, Rule, bounds_for, bounds_held
 from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, TaskSpec
 from separatrix.tasks import TASKS
@@ -73,6 +73,11 @@ class BoundCard:
     lines: tuple[BoundLine, ...]
     why: tuple[str, ...]
 
+    @property
+    def anchor(self) -> str:
+        """Its name in the page."""
+        return slug(f"bound-{self.theorem}-{self.task}-{self.families[0]}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
@@ -84,6 +89,13 @@ class Needs:
     n: int = BOUND_N
     precision: int = BOUND_PRECISION
     q: int = _MEMBERS
+
+    @property
+    def anchors(self) -> Mapping[tuple[str, str, str], str]:
+        """Where a bound's derivation stands, by theorem, task and family."""
+        return {
+            (card.theorem, card.task, family): card.anchor for card in self.cards for family in card.families
+        }
 
 
 def collect_bounds(proven: Sequence[Certified] = ()) -> Needs:

@@ -28,7 +28,10 @@ from separatrix.atlas.coverage_section import CoverageSection, collect_coverage
 from separatrix.atlas.examples import Example, example_of
 from separatrix.atlas.experiments import kept_in
 from separatrix.atlas.experiments_section import ExperimentsSection, collect_experiments
+from separatrix.atlas.grand_table import GrandTable, View, collect_grand_table
+from separatrix.atlas.grand_table_trained import trained_cells
 from separatrix.atlas.models import Zoo, collect_models
+from separatrix.atlas.plots import Plots, collect_plots
 from separatrix.errors import InvalidInput
 from separatrix.tasks import TASKS, Task
 from separatrix.theorems import (
@@ -182,15 +185,23 @@ class Content:
     partners: tuple[Result, ...]
     questions: tuple[Theorem, ...]
     families: tuple[Family, ...]
+    table: GrandTable
     needs: Needs
     models: Zoo
+    plots: Plots
     experiments: ExperimentsSection
     coverage: CoverageSection
     errata: tuple[tuple[Work, tuple[Erratum, ...]], ...]
 
 
-def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS, results: Path | None = None) -> Content:
-    """Read every registry once, and the bundles of runs in `results`."""
+def collect_content(
+    *,
+    seed: int,
+    holders: Sequence[str] = HOLDERS,
+    results: Path | None = None,
+    view: View | None = None,
+) -> Content:
+    """Read every registry once, and the bundles in `results`; `view` is where the grand table opens."""
     if not 0 <= seed < 1 << 63:
         raise InvalidInput(f"The atlas needs a seed from 0 to 2^63 − 1; got seed={seed}.")
     kept = kept_in(results)
@@ -217,8 +228,10 @@ def collect_content(*, seed: int, holders: Sequence[str] = HOLDERS, results: Pat
         partners=partners,
         questions=open_questions(),
         families=tuple(FAMILIES.values()),
+        table=collect_grand_table(proven, trained=trained_cells(kept), view=view),
         needs=collect_bounds(tuple(proven.values())),
         models=collect_models(),
+        plots=collect_plots(),
         experiments=collect_experiments(kept),
         coverage=collect_coverage(coverage_record()),
         errata=_errata(),

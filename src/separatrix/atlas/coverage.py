@@ -14,7 +14,17 @@ from typing import ClassVar, Final, final
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import TaskSpec
 from separatrix.evidence.specs import require_sha256
-from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, parse_json, require_text, thaw
+from separatrix.records import (
+    JsonObject,
+    JsonValue,
+    Reader,
+    Record,
+    freeze,
+    parse_json,
+    require_text,
+    thaw,
+    upgraded,
+)
 from separatrix.training.recipes import Against
 
 __all__ = [
@@ -258,9 +268,14 @@ def coverage_record() -> CoverageRecord:
 
 
 def read_coverage(text: str) -> CoverageRecord:
-    """The record that a text holds, read strictly."""
+    """The record that a text holds, read strictly; one that does not say its version is of the first."""
     what = f"'{RECORD}'"
-    return CoverageRecord.read(Reader(parse_json(text, what=what), what=what))
+    read = Reader(parse_json(text, what=what), what=what)
+    if read.has("schema"):
+        read.agrees("schema", CoverageRecord.SCHEMA)
+    version = read.count("version") if read.has("version") else 1
+    fields = upgraded(read.rest(), version=version, upgrades=CoverageRecord.UPGRADES, what=what)
+    return CoverageRecord.read(Reader(fields, what=what))
 
 
 def _split(text: str, count: int) -> tuple[str, ...]:

@@ -18,10 +18,11 @@ from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.attention_pictures import AttentionPictures
 from separatrix.experiments.cells import Cell, Measured, Study
+from separatrix.experiments.measurements import KEPT, read_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.reproducing import known_in, measured_in
-from separatrix.records import parse_json
+from separatrix.records import JsonValue, parse_json
 from separatrix.store import Run, Store
 from separatrix.store.bundles import has_bundle, merge_bundles, read_bundle
 
@@ -41,6 +42,8 @@ class Kept:
     known: Known = field(default_factory=lambda: Known(runs=(), curves={}, decoded={}))
     notes: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, AttentionPictures] = field(default_factory=dict)
+    made: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    """Where series were computed, by their keys."""
 
 
 def kept_in(folder: Path | None) -> Kept:
@@ -49,9 +52,12 @@ def kept_in(folder: Path | None) -> Kept:
         return Kept()
     places = _places(folder)
     bundles = [read_bundle(place) for place in places if has_bundle(place)]
+    known = known_in(reduce(merge_bundles, bundles)) if bundles else Kept().known
+    series = {key: one for place in places for key, one in read_series(place).items()}
     found = {place.name: _pictures_in(place / PICTURES) for place in places}
     return Kept(
-        known=known_in(reduce(merge_bundles, bundles)) if bundles else Kept().known,
+        known=replace(known, series={key: one.by_column for key, one in series.items()}),
+        made={key: one.provenance for key, one in series.items()},
         notes={bundle.name: bundle.notes for bundle in bundles if bundle.notes},
         pictures={name: pictures for name, pictures in found.items() if pictures is not None},
     )
@@ -107,7 +113,8 @@ def _places(folder: Path) -> list[Path]:
     try:
         if not folder.is_dir():
             raise InvalidInput(f"Results are a folder with a folder for each bundle; '{folder}' is none.")
-        return [folder] if has_bundle(folder) else sorted(path for path in folder.iterdir() if path.is_dir())
+        alone = has_bundle(folder) or (folder / KEPT).is_file()
+        return [folder] if alone else sorted(path for path in folder.iterdir() if path.is_dir())
     except (OSError, ValueError) as failure:  # a null in the name
         if isinstance(failure, InvalidInput):
             raise

@@ -10,7 +10,7 @@ from typing import Final
 
 from separatrix.atlas.svg import WIDTH, Canvas, Point, text_width
 from separatrix.experiments.outcomes import CellOutcome, PanelOutcome
-from separatrix.experiments.tables import per_cent
+from separatrix.experiments.tables import per_cent, whole_per_cent
 
 __all__ = ["MOST_POINTS", "SHADES", "draw_curves", "draw_heat_map", "draw_matrix", "shade"]
 
@@ -21,6 +21,10 @@ MOST_POINTS: Final = 60
 _LIGHT_WORDS: Final = 7
 """From this shade on, words have the colour of the ground."""
 _ROW: Final = 40.0
+_LOW_ROW: Final = 28.0
+"""Of a map with many cells, whose numbers stand in its table."""
+_ROOM: Final = 24.0
+"""As wide as a cell must be to have a number in it."""
 _TOP: Final = 22.0
 _GAP: Final = 2.0
 _WIDEST: Final = 110.0
@@ -46,22 +50,31 @@ def draw_heat_map(panel: PanelOutcome, name: str) -> tuple[str, str]:
     labels = {row: _label(row) for row in rows}
     left = max(text_width(line, small=True) for lines in labels.values() for line in lines) + 8
     wide = min((WIDTH - left) / len(columns), _WIDEST)
+    tall = _LOW_ROW if panel.panel.wide else _ROW
     hatch = canvas.hatching(name)
     canvas.text((left - 8, 9), panel.panel.column_name, "note", anchor="end")
-    for place, column in enumerate(columns):
-        canvas.text((left + (place + 0.5) * wide, 9), f"{column:,}", "note strong")
+    for place in _spaced([panel.panel.label(column) for column in columns], wide):
+        canvas.text((left + (place + 0.5) * wide, 9), panel.panel.label(columns[place]), "note strong")
+    small: dict[str, list[tuple[CellOutcome, Point]]] = {}
     top, trained = _TOP, {cell.row for cell in panel.panel.cells if cell.jobs}
     for number, row in enumerate(rows):
         # What is not trained stands a little apart from the models.
         top += _APART if number and row not in trained and rows[number - 1] in trained else 0
         for line, words in enumerate(labels[row]):
-            y = top + _ROW / 2 + 13 * (line - (len(labels[row]) - 1) / 2)
+            y = top + tall / 2 + 13 * (line - (len(labels[row]) - 1) / 2)
             canvas.text((left - 8, y), words, "small strong", anchor="end")
         for place, column in enumerate(columns):
             one = panel.at(row, column)
-            if one is not None:
-                _draw_cell(canvas, one, (left + place * wide, top), wide, hatch)
-        top += _ROW
+            if one is None:
+                continue
+            corner = (left + place * wide, top)
+            if panel.panel.wide:
+                small.setdefault(_ground(one), []).append((one, corner))
+            else:
+                _draw_cell(canvas, one, corner, wide, hatch)
+        top += tall
+    for ground, cells in sorted(small.items()):
+        _draw_small_cells(canvas, ground, cells, wide, hatch)
     says = _heat_map_in_words(panel)
     title = f"{panel.panel.title}: accuracy by model and {panel.panel.column_name}"
     return canvas.svg(name, title=title, desc=says, height=top), says
@@ -101,6 +114,30 @@ def _draw_cell(canvas: Canvas, one: CellOutcome, corner: Point, wide: float, hat
         canvas.text((middle, y + 28), paper, words)
 
 
+def _ground(one: CellOutcome) -> str:
+    return "unrun" if one.accuracy is None else f"cell h{shade(one.accuracy)}"
+
+
+def _draw_small_cells(
+    canvas: Canvas, ground: str, cells: Sequence[tuple[CellOutcome, Point]], wide: float, hatch: str
+) -> None:
+    """All cells of one shade in one stroke, for there are many; with numbers where there is room for them."""
+    width, height = wide - _GAP / 2, _LOW_ROW - _GAP / 2
+    box = f"h{width:.1f}v{height:.1f}h{-width:.1f}z"
+    boxes = "".join(f"M{x:.1f} {y:.1f}{box}" for _, (x, y) in cells)
+    canvas.element("path", ground, d=boxes, fill=hatch if ground == "unrun" else "")
+    for one, (x, y) in cells if wide >= _ROOM else ():
+        if one.accuracy is not None:
+            words = "paper over" if shade(one.accuracy) >= _LIGHT_WORDS else "paper on"
+            canvas.text((x + width / 2, y + height / 2), whole_per_cent(one.accuracy), words)
+
+
+def _spaced(labels: Sequence[str], wide: float) -> list[int]:
+    """Those of evenly spaced labels that can stand side by side: every one, every second, and so on."""
+    widest = max(text_width(label, small=True) for label in labels) + 4
+    return list(range(0, len(labels), math.ceil(widest / wide)))
+
+
 def _draw_budget(canvas: Canvas, one: CellOutcome, corner: Point, width: float, ground: str) -> None:
     """How much of the paper's steps there was, where it was not all and the task was not solved."""
     if one.steps is None or one.full_budget:
@@ -117,7 +154,8 @@ def _heat_map_in_words(panel: PanelOutcome) -> str:
     said = f"Per cent right. {len(ran):,} of {len(panel.cells):,} cells have a number"
     if not any(one.cell.jobs for one in ran):
         return f"{said}."
-    return f"{said}; {whole:,} with all of the paper’s steps or until solved."
+    whose = "their" if panel.ours else "the paper’s"
+    return f"{said}; {whole:,} with all of {whose} steps or until solved."
 
 
 def draw_curves(panel: PanelOutcome, name: str) -> tuple[str, str]:

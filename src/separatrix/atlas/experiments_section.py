@@ -11,7 +11,7 @@ from separatrix.atlas.experiments_drawings import draw_curves, draw_heat_map, dr
 from separatrix.experiments.attention_pictures import AttentionPicture, AttentionPictures
 from separatrix.experiments.cells import Study
 from separatrix.experiments.outcomes import PanelOutcome
-from separatrix.experiments.tables import headings_of, lines_below, rows_of
+from separatrix.experiments.tables import headings_of, lines_below, notes_of, rows_of
 from separatrix.records import JsonValue
 from separatrix.store import Run
 
@@ -93,13 +93,18 @@ class ExperimentsSection:
 
     @property
     def cells(self) -> int:
-        """Of all studies."""
-        return sum(card.cells for card in self.studies)
+        """Of all studies of the papers."""
+        return sum(card.cells for card in self.studies if card.study.work is not None)
 
     @property
     def ran(self) -> int:
-        """Cells of all studies that have a number."""
-        return sum(card.ran for card in self.studies)
+        """Cells of all studies of the papers that have a number."""
+        return sum(card.ran for card in self.studies if card.study.work is not None)
+
+    @property
+    def beyond(self) -> tuple[StudyCard, ...]:
+        """Studies that no paper has."""
+        return tuple(card for card in self.studies if card.study.work is None)
 
     @property
     def waiting(self) -> int:
@@ -130,7 +135,7 @@ def _card(study: Study, panels: Iterable[PanelOutcome], kept: Kept) -> StudyCard
         matrices=() if pictures is None else _matrices(pictures, study.name),
         pictured="" if pictures is None else _pictured(pictures),
         input="" if pictures is None else pictures.text,
-        made=_made(runs_of(study, kept.known.runs)),
+        made=(*_made(runs_of(study, kept.known.runs)), *_measured(study, kept)),
         notes=kept.notes.get(study.name, ""),
     )
 
@@ -139,10 +144,8 @@ def _panel(study: Study, panel: PanelOutcome) -> PanelCard:
     name = f"study-{study.name}-{panel.panel.name}"
     plot, says = draw_heat_map(panel, f"{name}-map")
     curves, curves_say = draw_curves(panel, f"{name}-curves")
-    lines = tuple(lines_below(panel))
-    general = len(lines) - sum(
-        bool(one.note) for one in panel.cells
-    )  # what is said of single cells comes last
+    lines, notes = tuple(lines_below(panel)), notes_of(panel)
+    general = len(lines) - len(notes)  # what is said of single cells comes last
     return PanelCard(
         name=panel.panel.name,
         title=panel.panel.title,
@@ -197,6 +200,17 @@ def _pictured(pictures: AttentionPictures) -> str:
         "frames at the members of S_i. Astray is the weight that would have to move to make a matrix the "
         "target."
     )
+
+
+def _measured(study: Study, kept: Kept) -> tuple[str, ...]:
+    """On what the study's series were computed."""
+    places = [kept.made[series.key] for series in study.series if series.key in kept.made]
+    if not places:
+        return ()
+    commits = sorted({str(place.get("commit"))[:_COMMIT] for place in places})
+    devices = sorted({str(place.get("device"))[:_LONGEST] for place in places})
+    rows = "1 row" if len(places) == 1 else f"{len(places):,} rows"
+    return (f"{rows} measured without training on {', '.join(devices)}, commit {', '.join(commits)}",)
 
 
 def _made(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -16,11 +16,14 @@ from markupsafe import Markup, escape
 from separatrix.atlas.collect import Content
 from separatrix.atlas.drawings import Drawing
 from separatrix.atlas.emblem import emblem
+from separatrix.atlas.grand_table import MEANINGS, PRECISIONS, short
 from separatrix.atlas.svg import slug
 from separatrix.theorems import WORKS
 
 __all__ = ["render_page", "typeset"]
 
+_STYLES: Final = ("atlas.css", "grand_table.css", "plots.css")
+_SCRIPTS: Final = ("atlas.js", "grand_table.js", "export.js")
 _CODE: Final = re.compile(r"`([^`<>]+)`")
 _SUBSCRIPT: Final = re.compile(r"\b([A-Za-z])_(?:\{([^{}<>]+)\}|([A-Za-z0-9])(?![A-Za-z0-9_]))")
 _SUPERSCRIPT: Final = re.compile(
@@ -31,7 +34,7 @@ _SUPERSCRIPT: Final = re.compile(
 
 def render_page(content: Content, drawings: Mapping[str, Drawing]) -> str:
     """Fill the template. Whatever is no markup of ours is escaped on its way in."""
-    style, script = _asset("atlas.css"), _asset("atlas.js")
+    style, script = (_assets(*names) for names in (_STYLES, _SCRIPTS))
     return (
         _environment()
         .get_template("atlas.html")
@@ -39,6 +42,7 @@ def render_page(content: Content, drawings: Mapping[str, Drawing]) -> str:
             content=content,
             drawings={name: (Markup(entry.svg), entry.caption) for name, entry in drawings.items()},
             task_names={card.name for card in content.tasks},
+            derivations=content.needs.anchors,
             needs_plot=Markup(content.needs.plot),
             states=Markup(content.models.plot),
             coverage_grids=[Markup(grid.plot) for grid in content.coverage.grids],
@@ -62,6 +66,9 @@ def _environment() -> Environment:
     )
     environment.filters["slug"] = slug
     environment.filters["typeset"] = typeset
+    environment.globals["short"] = short
+    environment.globals["precisions"] = PRECISIONS
+    environment.globals["meanings"] = MEANINGS
     environment.globals["cited"] = {letter for letter, work in WORKS.items() if work.arxiv}
     environment.globals["works"] = {letter: str(work) for letter, work in WORKS.items()}
     return environment
@@ -77,15 +84,19 @@ def typeset(text: str) -> Markup:
     )
 
 
-def _asset(name: str) -> str:
-    return files("separatrix.atlas").joinpath("templates", name).read_text(encoding="utf-8")
+def _assets(*names: str) -> str:
+    folder = files("separatrix.atlas").joinpath("templates")
+    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing may be fetched, sent or framed; only this very style and this very script may act."""
+    """Nothing may be fetched, sent or framed; only this very style and this very script may act.
+
+    A picture may be one that the page itself has written into an address: so a drawing becomes a PNG.
+    """
     return (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
