@@ -16,7 +16,7 @@ from separatrix.figures import CURVES, drawn
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["check_figure", "plot_state"]
+__all__ = ["check_figure", "plain", "plot_state"]
 
 _LOOK: Final = {**CURVES, "grid.color": "#e4e4e4"}
 _COLOURS: Final = ("#1f4e79", "#c55a11", "#548235", "#7b4b94")
@@ -61,7 +61,7 @@ def _draw_parts(axes: Axes, audit: Audit, lengths: Sequence[int]) -> None:
         for part, colour in zip(parts, _PART_COLOURS * len(parts), strict=False):
             axes.plot(lengths, [part.bits(n) for n in lengths], color=colour, linewidth=1.2, label=part.name)
     whole = [audit.size.state_bits(n) for n in lengths]
-    name = _plain(audit.model_type)
+    name = plain(audit.model_type)
     label = f"state of {name}" if len(parts) > 1 else f"{parts[0].name} of {name}"
     axes.plot(lengths, whole, color=_COLOURS[0], linewidth=2.4, label=label)
     if audit.walls and audit.grows:
@@ -74,7 +74,7 @@ def _draw_wholes(axes: Axes, audits: Sequence[Audit], lengths: Sequence[int]) ->
     for audit, colour in zip(audits, _COLOURS * len(audits), strict=False):
         whole = [audit.size.state_bits(n) for n in lengths]
         if any(whole):
-            label = f"{_plain(audit.title)} ({_plain(audit.model_type)})"
+            label = f"{plain(audit.title)} ({plain(audit.model_type)})"
             axes.plot(lengths, whole, color=colour, linewidth=2.2, label=label)
             if not audit.grows:
                 _mark_wall(axes, audit, lengths, colour)
@@ -105,7 +105,7 @@ def _mark_wall(axes: Axes, audit: Audit, lengths: Sequence[int], colour: str) ->
         )
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text without what matplotlib would read as a formula, hide from the legend or has no letters for."""
     text = text.lstrip("_")
     short = text if len(text) <= _LONGEST_LABEL else f"{text[:_LONGEST_LABEL]}..."

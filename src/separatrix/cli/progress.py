@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from separatrix.generation.runs import Progress
+    from separatrix.interop.asking import Progress as Answered
 
-__all__ = ["shown_filling", "shown_progress"]
+__all__ = ["shown_answers", "shown_filling", "shown_progress"]
 
 _FIRST: Final = 2.0
 _BETWEEN: Final = 0.2
@@ -39,6 +40,25 @@ def shown_filling(rows: int) -> Iterator[Callable[[int], None] | None]:
 
     with _line() as line:
         yield None if line is None else lambda filled: line(lambda seconds: text(filled, seconds))
+
+
+@contextmanager
+def shown_answers() -> Iterator[Callable[[Answered], None] | None]:
+    """What to call with each progress of an interview; None where nobody is watching.
+
+    The time to go is guessed from the answers that came while it was watched: others were there before.
+    """
+    first: list[tuple[int, float]] = []
+
+    def text(told: Answered, seconds: float) -> str:
+        if not first:
+            first.append((told.done, seconds))
+        done, took = told.done - first[0][0], seconds - first[0][1]
+        to_go = f", about {took / done * (told.of - told.done):,.0f} s to go" if done else ""
+        return f"{told.task}: {told.done:,} of {told.of:,} answers{to_go}"
+
+    with _line() as line:
+        yield None if line is None else lambda told: line(lambda seconds: text(told, seconds))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ table, an example is a list of piece numbers, and one gather copies them all.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -21,10 +21,21 @@ from torch import Tensor
 from separatrix.errors import InvalidInput
 from separatrix.tasks.interface import Asking, Batch, Classes, Labels, Task, Tokens, require
 
-__all__ = ["NEWLINE", "PAD", "ByteTask", "Pieces", "answer_text", "divide", "largest_sum", "shorten"]
+__all__ = [
+    "NEWLINE",
+    "PAD",
+    "ByteTask",
+    "Pieces",
+    "answer_text",
+    "divide",
+    "largest_sum",
+    "numbered_prompts",
+    "shorten",
+]
 
 PAD: Final = 256
 NEWLINE: Final = 10
+_AT_ONCE: Final = 256
 
 
 class Pieces:
@@ -118,7 +129,7 @@ class ByteTask(Task):
         targets = torch.zeros(inputs.shape, dtype=torch.int64)
         mask = torch.zeros(inputs.shape, dtype=torch.bool)
         for number, row in enumerate(inputs.tolist()):
-            prompt = self._prompt(_text(row))
+            prompt = self.prompt_of(_text(row))
             answer = f"{self.continuation(prompt)}\n".encode()
             first = len(prompt.encode()) - 1
             targets[number, first : first + len(answer)] = torch.tensor(list(answer))
@@ -128,7 +139,7 @@ class ByteTask(Task):
     def check_content(self, row: Int[Tensor, "pos"]) -> None:
         """A prompt of the task and the right continuation."""
         text = _text(row.tolist())
-        prompt = self._prompt(text)
+        prompt = self.prompt_of(text)
         right, found = self.continuation(prompt), text[len(prompt) :]
         require(
             found == right,
@@ -166,7 +177,8 @@ class ByteTask(Task):
         """The byte as a character; those that have none as an escape."""
         return "\\n" if int(target) == NEWLINE else bytes([int(target)]).decode(errors="backslashreplace")
 
-    def _prompt(self, text: str) -> str:
+    def prompt_of(self, text: str) -> str:
+        """A whole text up to the end of its cue; `InvalidInput` if it has none."""
         place = text.rfind(f"\n{self.cue}")
         require(place >= 0, f"A text of {self.name} needs a line that begins with '{self.cue}'; got none.")
         return text[: place + 1 + len(self.cue)]
@@ -184,6 +196,16 @@ class ByteTask(Task):
         targets = torch.zeros_like(rows).scatter_(1, places, following)
         mask = torch.zeros_like(rows, dtype=torch.bool).scatter_(1, places, True)
         return Batch(inputs=rows, targets=targets, mask=mask, lengths=end)
+
+
+def numbered_prompts(task: ByteTask, numbers: Sequence[int], *, seed: int) -> Iterator[tuple[int, str, str]]:
+    """Number, prompt and right continuation of each of these examples under a seed."""
+    for first in range(0, len(numbers), _AT_ONCE):
+        chosen = list(numbers[first : first + _AT_ONCE])
+        rows = task.sample(len(chosen), seed=seed, start=torch.tensor(chosen)).inputs
+        for number, row in zip(chosen, rows, strict=True):
+            before, cue, continuation = task.render(row).rpartition(f"\n{task.cue}")
+            yield number, before + cue, continuation
 
 
 def divide(numbers: Int[Tensor, "batch"], size: int) -> tuple[Int[Tensor, "batch"], Int[Tensor, "batch"]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from separatrix.experiments.reading.comparing import Contestant
 from separatrix.interop import Completer
+from separatrix.interop.asking import Contestant
 
 __all__ = ["Script", "contestant", "looks_up", "reads_last", "reads_most", "silent"]
 
@@ -17,6 +17,9 @@ class Script(Completer):
     def __init__(self, write: Callable[[str], str]) -> None:
         self.write = write
         self.asked: list[str] = []
+
+    def refusal(self, prompts: Sequence[str], *, most_tokens: int) -> str | None:
+        return None
 
     def complete(self, prompts: Sequence[str], *, most_tokens: int, stop: str) -> list[str]:
         assert most_tokens > 0

@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.experiments.reading.answer_log import answer_log
-from separatrix.experiments.reading.comparing import (
-    Comparison,
-    Contestant,
-    Progress,
-    ReadingScore,
-    compare,
-)
+from separatrix.experiments.reading.comparing import Comparison, ReadingScore, compare
 from separatrix.experiments.reading.prompts import BookReading, ParagraphReading, Reading
+from separatrix.interop.answer_log import answer_log
+from separatrix.interop.asking import Contestant, Progress
 from separatrix.tasks import task
 from tests.experiments.reading.readers import Script, contestant, looks_up, reads_last, reads_most, silent
 from tests.forked import forked
@@ -129,8 +124,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from separatrix.experiments.reading.answer_log import answer_log
 from separatrix.experiments.reading.comparing import compare
+from separatrix.interop.answer_log import answer_log
 from tests.experiments.reading.readers import Script, contestant, reads_last
 from tests.experiments.reading.test_comparing import HOTPOT
 

@@ -7,54 +7,19 @@ disk as they come, and what is there is not asked again.
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, final
-
-import torch
+from typing import final
 
 from separatrix.errors import InvalidInput
-from separatrix.experiments.reading.answer_log import Answer, AnswerLog
-from separatrix.experiments.reading.answer_texts import same_answer
-from separatrix.experiments.reading.prompts import Order, Prompt, Reading
-from separatrix.interop.causal_lm import Dtype, load_causal_lm
-from separatrix.interop.completer import Completer
-from separatrix.interop.model_folders import model_folder
+from separatrix.experiments.reading.prompts import Reading
+from separatrix.interop.answer_log import Answer, AnswerLog
+from separatrix.interop.answer_texts import same_answer
+from separatrix.interop.asking import AT_ONCE, Contestant, Interview, Order, Progress, Prompt
 from separatrix.records import JsonObject, Reader, Record, require_count, require_measured, require_text
 from separatrix.store.intervals import Interval, wilson
-from separatrix.store.keys import key_of
 
-__all__ = ["AT_ONCE", "Comparison", "Contestant", "Progress", "ReadingScore", "compare", "contestant_at"]
-
-AT_ONCE: Final = 16
-"""Prompts that a model is given side by side, and answers that go to disk together."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Contestant:
-    """A model that is compared: what it is called, what it is, and how to open it.
-
-    `identity` is a hash of everything that decides what it writes; answers on disk are its own by that.
-    """
-
-    name: str
-    config_sha256: str
-    identity: str
-    open: Callable[[], Completer]
-
-
-def contestant_at(name: str, folder: Path, *, device: str, dtype: Dtype = "auto") -> Contestant:
-    """The model in a Hugging Face folder, looked through and hashed now, loaded when it is asked."""
-    found = model_folder(folder)
-    return Contestant(
-        name=name,
-        config_sha256=found.config_sha256,
-        identity=key_of({"folder": found.sha256(), "dtype": dtype}),
-        open=lambda: load_causal_lm(folder, device=device, dtype=dtype),
-    )
+__all__ = ["Comparison", "ReadingScore", "compare"]
 
 
 @final
@@ -145,16 +110,6 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How many of the prompts that a model has to answer by now are answered."""
-
-    task: str
-    model: str
-    done: int
-    of: int
-
-
 def compare(
     contestants: Sequence[Contestant],
     reading: Reading,
@@ -166,7 +121,15 @@ def compare(
     """Ask with the gold alone, keep what everybody answers, ask that amid more, and score."""
     _require_different(contestants)
     prompts = list(reading.prompts())
-    hall = _Hall(reading=reading, log=log, at_once=at_once, progress=progress)
+    interview = Interview(
+        task=reading.name,
+        most_tokens=reading.most_tokens,
+        stop=reading.stop,
+        log=log,
+        at_once=at_once,
+        progress=progress,
+    )
+    hall = _Hall(reading=reading, interview=interview)
     alone = [prompt for prompt in prompts if prompt.n == reading.gold]
     hall.ask(contestants, alone)
     kept = hall.answered_by_all(contestants, alone)
@@ -182,74 +145,25 @@ def compare(
 
 @dataclass(frozen=True, kw_only=True)
 class _Hall:
-    """Where models are asked: what is asked, the answers so far, and who is told of them."""
+    """Where models are compared: what is asked, and the interview in which it is."""
 
     reading: Reading
-    log: AnswerLog
-    at_once: int
-    progress: Callable[[Progress], None] | None
+    interview: Interview
 
     def ask(self, contestants: Iterable[Contestant], prompts: Sequence[Prompt]) -> None:
-        """One model after another; one that has answered everything is not opened."""
+        """One model after another."""
         for contestant in contestants:
-            wanted: dict[str, Prompt] = {}
-            for prompt in prompts:  # with the gold alone both orders read the same
-                wanted.setdefault(self.key(contestant, prompt), prompt)
-            open_keys = [key for key in wanted if key not in self.log]
-            if not open_keys:
-                continue
-            # The longest first: if memory or context do not suffice, that shows at once.
-            open_keys.sort(key=lambda key: len(wanted[key].text), reverse=True)
-            model = contestant.open()
-            for first in range(0, len(open_keys), self.at_once):
-                self._ask_some(
-                    contestant, model, {key: wanted[key] for key in open_keys[first : first + self.at_once]}
-                )
-                self._tell(contestant, wanted)
-            del model
-            _free_memory()
+            self.interview.ask(contestant, prompts)
 
-    def _ask_some(self, contestant: Contestant, model: Completer, asked: dict[str, Prompt]) -> None:
-        began = time.perf_counter()
-        texts = model.complete(
-            [prompt.text for prompt in asked.values()],
-            most_tokens=self.reading.most_tokens,
-            stop=self.reading.stop,
-        )
-        seconds = (time.perf_counter() - began) / len(asked)
-        self.log.append(
-            Answer(
-                key=key,
-                model=contestant.name,
-                task=self.reading.name,
-                order=prompt.order,
-                n=prompt.n,
-                question=prompt.question,
-                text=text,
-                seconds=seconds,
-            )
-            for (key, prompt), text in zip(asked.items(), texts, strict=True)
-        )
-
-    def _tell(self, contestant: Contestant, wanted: Collection[str]) -> None:
-        if self.progress is not None:
-            done = sum(key in self.log for key in wanted)
-            self.progress(Progress(task=self.reading.name, model=contestant.name, done=done, of=len(wanted)))
-
-    def key(self, contestant: Contestant, prompt: Prompt) -> str:
-        """What decides an answer: who is asked, what, and how much may be written."""
-        return key_of(
-            {
-                "model": contestant.identity,
-                "prompt": prompt.text,
-                "most_tokens": self.reading.most_tokens,
-                "stop": self.reading.stop,
-            }
-        )
+    def answer(self, contestant: Contestant, prompt: Prompt) -> Answer:
+        """What a model wrote, which by now is there."""
+        answer = self.interview.answer(contestant, prompt)
+        assert answer is not None
+        return answer
 
     def given(self, contestant: Contestant, prompt: Prompt) -> str | None:
         """The answer that a model gave."""
-        return self.reading.answer_in(self.log[self.key(contestant, prompt)].text)
+        return self.reading.answer_in(self.answer(contestant, prompt).text)
 
     def answered_by_all(self, contestants: Sequence[Contestant], alone: Sequence[Prompt]) -> frozenset[int]:
         """Numbers of the questions that nobody got wrong."""
@@ -281,7 +195,7 @@ class _Hall:
                 same_answer(given, prompt.answer) for given, prompt in zip(answers, counted, strict=True)
             ),
             unanswered=answers.count(None),
-            seconds=sum(self.log[self.key(contestant, prompt)].seconds for prompt in counted),
+            seconds=sum(self.answer(contestant, prompt).seconds for prompt in counted),
         )
 
 
@@ -306,10 +220,3 @@ def _require_different(contestants: Sequence[Contestant]) -> None:
         raise InvalidInput("A comparison needs at least one model; got none.")
     if len(set(names)) < len(names):
         raise InvalidInput(f"Models that are compared need different names; got {', '.join(names)}.")
-
-
-def _free_memory() -> None:
-    """Make room for the next model on the same device."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

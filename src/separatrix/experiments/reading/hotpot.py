@@ -12,20 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import torch
-
 from separatrix.errors import InvalidInput
 from separatrix.experiments.cells import Budget
-from separatrix.experiments.reading.answer_log import answer_log
-from separatrix.experiments.reading.comparing import (
-    Contestant,
-    Progress,
-    ReadingScore,
-    compare,
-    contestant_at,
-)
+from separatrix.experiments.reading.comparing import ReadingScore, compare
 from separatrix.experiments.reading.prompts import BookReading, ParagraphReading, Reading
 from separatrix.experiments.reading.tiny_causal_lm import save_tiny_llama
+from separatrix.interop.answer_log import answer_log
+from separatrix.interop.asking import Contestant, Progress, contestant_at
 from separatrix.interop.causal_lm import has_transformers, require_transformers
 
 __all__ = ["NEEDS_MODELS", "PAPER_MODELS", "HotpotOutcome", "model_argument", "read_hotpot", "readings_of"]
@@ -125,8 +118,6 @@ def _tiny(folder: Path, readings: Sequence[Reading]) -> list[tuple[str, Path]]:
 
 
 def _contestants(models: Sequence[tuple[str, Path]], device: str) -> list[Contestant]:
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     return [contestant_at(name, Path(folder), device=device) for name, folder in models]
 
 

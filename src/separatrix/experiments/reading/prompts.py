@@ -10,36 +10,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, Literal, final
-
-import torch
+from typing import ClassVar, Final, final
 
 from separatrix.errors import InvalidInput
-from separatrix.experiments.reading.answer_texts import answer_in_reasoning, answer_on_first_line
+from separatrix.interop.answer_texts import answer_in_reasoning, answer_on_first_line
+from separatrix.interop.asking import ORDERS, Order, Prompt
 from separatrix.randomness import Draws
-from separatrix.tasks.byte_text import ByteTask
+from separatrix.tasks.byte_text import numbered_prompts
 from separatrix.tasks.distractor_qa import DistractorQA
 from separatrix.tasks.phone_book import PhoneBook
 
-__all__ = ["ORDERS", "BookReading", "Order", "ParagraphReading", "Prompt", "Reading"]
+__all__ = ["BookReading", "ParagraphReading", "Reading"]
 
-Order = Literal["random", "gold-last"]
-ORDERS: Final[tuple[Order, ...]] = ("random", "gold-last")
 _PATIENCE: Final = 64
 """Draws for each question that is wanted: a small file gives the same ones again and again."""
 _AT_ONCE: Final = 256
 _ANSWER: Final = "\nAnswer: "
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prompt:
-    """One question as it is put once: its number, what it stands amid, and the right answer."""
-
-    question: int
-    order: Order
-    n: int
-    text: str
-    answer: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +86,9 @@ class ParagraphReading(Reading):
         numbers = self._different()
         for order in self.orders:
             for n in self.ns:
-                for number, prompt, continuation in _texts(self._task(n, order), numbers, self.seed):
+                for number, prompt, continuation in numbered_prompts(
+                    self._task(n, order), numbers, seed=self.seed
+                ):
                     answer = continuation.rpartition(_ANSWER)[2]
                     yield Prompt(question=number, order=order, n=n, text=prompt, answer=answer)
 
@@ -117,7 +105,7 @@ class ParagraphReading(Reading):
         """Numbers of examples that ask different questions, the first ones."""
         task, found = self._task(self.gold, "random"), dict[tuple[str, ...], int]()
         for start in range(0, _PATIENCE * self.questions, _AT_ONCE):
-            for number, prompt, _ in _texts(task, range(start, start + _AT_ONCE), self.seed):
+            for number, prompt, _ in numbered_prompts(task, range(start, start + _AT_ONCE), seed=self.seed):
                 *_, first, second, question, _ = prompt.split("\n")
                 found.setdefault((*sorted((first, second)), question), number)
             if len(found) >= self.questions:
@@ -146,7 +134,7 @@ class BookReading(Reading):
         most = max(self.ns)
         draws = Draws(seed=self.seed, stream="phone-book/thinned", batch=self.questions)
         ranks = draws.permutations("entries", most).tolist()
-        full = list(_texts(PhoneBook(n=most), range(self.questions), self.seed))
+        full = list(numbered_prompts(PhoneBook(n=most), range(self.questions), seed=self.seed))
         for order in self.orders:
             for n in self.ns:
                 for (number, prompt, continuation), rank in zip(full, ranks, strict=True):
@@ -156,16 +144,6 @@ class BookReading(Reading):
     def answer_in(self, text: str) -> str | None:
         """The line that goes on."""
         return answer_on_first_line(text)
-
-
-def _texts(task: ByteTask, numbers: Sequence[int], seed: int) -> Iterator[tuple[int, str, str]]:
-    """Number, prompt and right continuation of each of these examples."""
-    for first in range(0, len(numbers), _AT_ONCE):
-        chosen = list(numbers[first : first + _AT_ONCE])
-        rows = task.sample(len(chosen), seed=seed, start=torch.tensor(chosen)).inputs
-        for number, row in zip(chosen, rows, strict=True):
-            before, cue, continuation = task.render(row).rpartition(f"\n{task.cue}")
-            yield number, before + cue, continuation
 
 
 def _thinned(prompt: str, n: int, rank: Sequence[int], order: Order) -> str:

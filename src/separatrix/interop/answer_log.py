@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.errors import InvalidFile, InvalidInput, NewerFile
 from separatrix.records import JsonObject, Reader, Record, parse_json, require_count, require_measured
 from separatrix.store.claims import claimant, claiming
 from separatrix.store.keys import require_key
@@ -96,8 +96,9 @@ class AnswerLog:
     def __contains__(self, key: str) -> bool:
         return key in self._answers
 
-    def __getitem__(self, key: str) -> Answer:
-        return self._answers[key]
+    def get(self, key: str) -> Answer | None:
+        """The answer under a key; None if there is none."""
+        return self._answers.get(key)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -120,6 +121,8 @@ class AnswerLog:
     def _take(self, line: bytes) -> bool:
         try:
             answer = Answer.from_json(parse_json(line, what="a line", most_bytes=_LONGEST_LINE))
+        except NewerFile:
+            raise  # it is whole; only what is damaged is dropped
         except InvalidFile:
             return False
         self._answers[answer.key] = answer
