@@ -9,7 +9,7 @@ STATE := $(shell cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
 # Two test processes with one thread each beat one process with two.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: atlas test test-all lint bench docs clean env-run env-dev env-all
+.PHONY: atlas test test-all lint bench docs site clean env-run env-dev env-all
 
 atlas: env-run
 	$(BIN)/separatrix reproduce all --budget smoke --store out/smoke --out out/reproduce
@@ -39,6 +39,9 @@ bench: env-dev
 docs: env-dev
 	$(BIN)/python -m docs.generate
 
+site: env-all
+	$(BIN)/python -m docs.build
+
 # What is installed is named by one marker in .venv; a fuller set-up of the same state serves a smaller need.
 # $(call install,NAME,NAMES THAT SERVE,EXTRAS)
 define install
@@ -49,7 +52,7 @@ define install
 endef
 
 env-run: | .venv/bin/pip
-	$(call install,run,run dev all,)
+	$(call install,run,run dev all,[serve])
 env-dev: | .venv/bin/pip
 	$(call install,dev,dev all,[dev])
 env-all: | .venv/bin/pip
