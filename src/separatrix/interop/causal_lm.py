@@ -92,6 +92,11 @@ class CausalLM(Completer):
         most = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
         return most if isinstance(most, int) and most > 0 else None
 
+    def refusal(self, prompts: Sequence[str], *, most_tokens: int) -> str | None:
+        """The longest prompt and what is to be written must fit into its positions."""
+        with quietly(self._transformers):
+            return self._no_room([self._encode(prompt) for prompt in prompts], most_tokens)
+
     def complete(self, prompts: Sequence[str], *, most_tokens: int, stop: str) -> list[str]:
         """Greedy continuations, side by side with padding on the left.
 
@@ -106,7 +111,9 @@ class CausalLM(Completer):
             return []
         with quietly(self._transformers), torch.inference_mode():
             rows = [self._encode(prompt) for prompt in prompts]
-            self._require_room(max(map(len, rows)), most_tokens)
+            refusal = self._no_room(rows, most_tokens)
+            if refusal is not None:
+                raise InvalidInput(refusal)
             texts = [""] * len(rows)
             for group in self._groups(rows):
                 written = self._written([rows[number] for number in group], most_tokens, stop)
@@ -129,12 +136,14 @@ class CausalLM(Completer):
             )
         return tokens
 
-    def _require_room(self, longest: int, most_tokens: int) -> None:
-        if self.context is not None and longest + most_tokens > self.context:
-            raise InvalidInput(
-                f"'{self._name}' reads at most {self.context:,} tokens; the longest prompt has {longest:,} "
-                f"and {most_tokens:,} are to be written. Ask with fewer paragraphs or entries."
-            )
+    def _no_room(self, rows: Sequence[Sequence[int]], most_tokens: int) -> str | None:
+        longest = max(map(len, rows), default=0)
+        if self.context is None or longest + most_tokens <= self.context:
+            return None
+        return (
+            f"'{self._name}' reads at most {self.context:,} tokens; the longest prompt has {longest:,} "
+            f"and {most_tokens:,} are to be written. Ask with fewer paragraphs or entries."
+        )
 
     def _groups(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         """Numbers of rows that go together: all, or each by itself."""

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.accounting import StatePart, kv_cache
+from separatrix.models.kernels.exported import is_exporting
 from separatrix.models.laws import Law, constant
 from separatrix.models.members import Linear, linear, taken
 from separatrix.models.population import State
@@ -164,7 +165,9 @@ def rotated(
 ) -> Float[Tensor, "rows head pos part"]:
     """Each pair (i, i + d/2) of coordinates turned by place · base^(−2i/d) (Su et al., 2021)."""
     half = x.shape[-1] // 2
-    cosine, sine = (turn.to(x.dtype) for turn in _turns(place, half, base, x.dtype == torch.float64))
+    # Nobody outside this package knows an operation of ours.
+    turns = _plain_turns if is_exporting() else _turns
+    cosine, sine = (turn.to(x.dtype) for turn in turns(place, half, base, x.dtype == torch.float64))
     first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
 
@@ -172,6 +175,10 @@ def rotated(
 @torch.library.custom_op("separatrix::turns", mutates_args=())
 def _turns(place: Tensor, half: int, base: float, double: bool) -> tuple[Tensor, Tensor]:
     """Cosines and sines, (place, pair); opaque, or a compiler would form them anew for every number."""
+    return _plain_turns(place, half, base, double)
+
+
+def _plain_turns(place: Tensor, half: int, base: float, double: bool) -> tuple[Tensor, Tensor]:
     wide = torch.float64 if double else torch.float32
     frequency = base ** (-torch.arange(half, device=place.device, dtype=wide) / half)
     angle = place.to(wide).unsqueeze(1) * frequency

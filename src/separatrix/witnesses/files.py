@@ -53,11 +53,13 @@ __all__ = [
     "WitnessRecord",
     "load",
     "made_folder",
+    "record_of",
     "save",
     "stated",
     "stated_certificate",
     "weight_bytes",
     "weights_sha256",
+    "witness_from",
 ]
 
 SPEC: Final = "witness.json"
@@ -183,20 +185,7 @@ def save(witness: Witness, folder: Path | str, certificate: Certificate | None =
     leaves a witness that was there before as it was. A certificate that was there before goes: it speaks of
     what is no longer there.
     """
-    content = weight_bytes(witness.model)
-    record = WitnessRecord(
-        theorem=witness.theorem,
-        family=witness.family,
-        variant=witness.variant,
-        task=spec_of(witness.task),
-        arithmetic=name_of(witness.arithmetic),
-        weights_sha256=hashlib.sha256(content).hexdigest(),
-        size=witness.size,
-        claims=witness.claims,
-        script=None if witness.script is None else witness.script.kind,
-        model=canonical(witness.model.spec()),
-        package=f"separatrix {__version__}",
-    )
+    content, record = weight_bytes(witness.model), record_of(witness)
     files = {WEIGHTS: content, SPEC: _page(record.to_json())}
     if certificate is not None:
         _require_about(certificate, witness)
@@ -205,6 +194,23 @@ def save(witness: Witness, folder: Path | str, certificate: Certificate | None =
     with made_folder(folder) as place:
         _write(place, files)
     return place
+
+
+def record_of(witness: Witness) -> WitnessRecord:
+    """All of a witness but its weights, which it names by their hash."""
+    return WitnessRecord(
+        theorem=witness.theorem,
+        family=witness.family,
+        variant=witness.variant,
+        task=spec_of(witness.task),
+        arithmetic=name_of(witness.arithmetic),
+        weights_sha256=weights_sha256(witness.model),
+        size=witness.size,
+        claims=witness.claims,
+        script=None if witness.script is None else witness.script.kind,
+        model=canonical(witness.model.spec()),
+        package=f"separatrix {__version__}",
+    )
 
 
 @contextmanager
@@ -248,10 +254,26 @@ def load(folder: Path | str) -> Witness:
     witness = _read(record, _model(spec, tensors), task_of(record.task))
     if weight_bytes(witness.model) != content:
         raise InvalidFile(f"'{WEIGHTS}' is not laid out as this package does; load and save it there.")
+    _require_stated(witness, record)
+    return witness
+
+
+def witness_from(record: WitnessRecord, tensors: Mapping[str, torch.Tensor]) -> Witness:
+    """The witness that a record describes, with these weights; both may come from a stranger."""
+    witness = _read(record, _model(json.loads(record.model), tensors), task_of(record.task))
+    if weights_sha256(witness.model) != record.weights_sha256:
+        raise InvalidFile(
+            f"These are not the weights of this witness: it names {record.weights_sha256[:12]}…, and they "
+            f"have the SHA-256 {weights_sha256(witness.model)[:12]}…. Write both again."
+        )
+    _require_stated(witness, record)
+    return witness
+
+
+def _require_stated(witness: Witness, record: WitnessRecord) -> None:
     if witness.size != record.size:
         raise InvalidFile(f"'{SPEC}' states a size that its weights do not have.")
     _require_owed(witness)
-    return witness
 
 
 def _require_owed(witness: Witness) -> None:

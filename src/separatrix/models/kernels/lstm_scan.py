@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.models.kernels.choice import Backend, chosen
+from separatrix.models.kernels.exported import is_exporting, scanned
 
 __all__ = ["OFFERS", "cell", "lstm_scan", "parallel", "reference"]
 
@@ -33,6 +34,8 @@ def lstm_scan(
 ) -> Float[Tensor, "member batch pos width"]:
     """h at every position, in the type of `inward`; h and c are zero before the first."""
     weight = weight.to(inward.dtype)
+    if is_exporting():
+        return _exported(inward, weight)
     match chosen(backend, inward, offers=OFFERS):
         case "triton":
             from separatrix.models.kernels import triton_lstm_scan  # noqa: PLC0415
@@ -66,6 +69,23 @@ def reference(
         h = h.to(inward.dtype)
         seen.append(h)
     return torch.stack(seen, dim=2)
+
+
+def _exported(
+    inward: Float[Tensor, "member batch pos gates"], weight: Float[Tensor, "member width gates"]
+) -> Float[Tensor, "member batch pos width"]:
+    """The definition as one loop."""
+
+    def step(h: Tensor, c: Tensor, now: Tensor, weight: Tensor) -> list[Tensor]:
+        h, c = cell(now + torch.bmm(h, weight), c)
+        h = h.to(now.dtype)
+        return [h, c, h.clone()]
+
+    first = inward.new_zeros(*inward.shape[:2], weight.shape[1])
+    (seen,) = scanned(
+        step, [first, first.to(_working_type(inward)).clone()], [inward.movedim(2, 0).contiguous()], [weight]
+    )
+    return seen.permute(1, 2, 0, 3)
 
 
 def parallel(

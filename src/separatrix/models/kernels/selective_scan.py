@@ -23,6 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.models.kernels.choice import Backend, chosen
+from separatrix.models.kernels.exported import is_exporting, scanned
 
 __all__ = ["LOG2_E", "OFFERS", "one_step", "parallel", "reference", "selective_scan", "step_sizes"]
 
@@ -51,6 +52,8 @@ def selective_scan(
     backend: Backend = "auto",
 ) -> Channels:
     """y at every position, in the type of x, computed in the way that `backend` names."""
+    if is_exporting():
+        return _exported(x, raw, bias, rate, write, read, skip)
     way = chosen(backend, x, offers=OFFERS)
     if way == "triton":
         from separatrix.models.kernels import triton_selective_scan  # noqa: PLC0415
@@ -96,6 +99,30 @@ def reference(
         y, h = one_step(h, x_now, delta, rate.to(wide), write_now, read_now, skip.to(wide))
         outputs.append(y)
     return torch.stack(outputs, dim=2).to(x.dtype)
+
+
+def _exported(
+    x: Channels, raw: Channels, bias: Scales, rate: Rates, write: States, read: States, skip: Scales
+) -> Channels:
+    """The definition as one loop."""
+    wide = _wide(x)
+
+    def step(
+        h: Tensor,
+        x_now: Tensor,
+        delta: Tensor,
+        write_now: Tensor,
+        read_now: Tensor,
+        rate: Tensor,
+        skip: Tensor,
+    ) -> list[Tensor]:
+        y, h = one_step(h, x_now, delta, rate, write_now, read_now, skip)
+        return [h, y]
+
+    h = rate.new_zeros((*x.shape[:2], *rate.shape[1:]), dtype=wide)
+    rows = [row.to(wide).movedim(2, 0).contiguous() for row in (x, step_sizes(raw, bias), write, read)]
+    (y,) = scanned(step, [h], rows, [rate.to(wide), skip.to(wide)])
+    return y.permute(1, 2, 0, 3).to(x.dtype)
 
 
 def parallel(
