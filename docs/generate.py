@@ -1,7 +1,7 @@
 """The pages that are read from the registries and from measured figures. `make docs` writes them.
 
-The tasks and the results are generated whole; the pages of witnesses, of models that think, of models that
-are trained and of communication have their tables filled in.
+The tasks, the results and the way from theorems to code are generated whole; the pages of witnesses, of
+models that think, of models that are trained and of communication have their tables filled in.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.witness_tables import (
 )
 from benchmarks.witness_tasks import task_for
 
+from docs.theorem_map import theorem_to_code
 from separatrix.atlas.bounds import collect_bounds
 from separatrix.atlas.collect import Claim, Content, Result, TaskCard, collect_content
 from separatrix.atlas.models import MODEL_N, ModelCard, collect_models
@@ -147,6 +148,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "thinking.md": thinking_page,
     "models.md": models_page,
     "communication.md": communication_page,
+    "theorem-to-code.md": theorem_to_code,
 }
 FIGURES: Mapping[str, Callable[[Path], None]] = {"witnesses-bits.svg": witnesses_figure}
 
