@@ -129,7 +129,8 @@ def main() -> None:
             )
             device = torch.cuda.get_device_name() if options.device.startswith("cuda") else platform.machine()
             facts = {"separatrix": __version__, "torch": torch.__version__, "device": device}
-            text = json.dumps({"provenance": facts, "rows": [*rows.values()]}, indent=None)
+            said = {"schema": "separatrix.coverage-record", "version": 1, "provenance": facts}
+            text = json.dumps({**said, "rows": [*rows.values()]}, indent=None)
             replace_file(options.out, text.encode())
 
 

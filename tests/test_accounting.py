@@ -205,7 +205,7 @@ def hide(data: dict[str, Any]) -> None:
             lambda data: data.update(schema="separatrix.bound"),
             "Expected a record of schema 'separatrix.size'",
         ),
-        (lambda data: data.update(version=2), "read in version 1; this one has version 2"),
+        (lambda data: data.update(version=2), "was written by a newer separatrix"),
         (lambda data: data.update(state={}), "'state' of separatrix.size must be an array; got an object"),
         (lambda data: data.update(source="x" * 30_000), "may have 20000 characters"),
     ],

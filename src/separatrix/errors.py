@@ -6,7 +6,7 @@ prints it and exits with code 2; a library caller may catch `SeparatrixError`, o
 
 from __future__ import annotations
 
-__all__ = ["InvalidFile", "InvalidInput", "SeparatrixError", "TooLarge", "UnknownName"]
+__all__ = ["InvalidFile", "InvalidInput", "NewerFile", "SeparatrixError", "TooLarge", "UnknownName"]
 
 
 class SeparatrixError(ValueError):
@@ -19,6 +19,10 @@ class InvalidInput(SeparatrixError):
 
 class InvalidFile(SeparatrixError):
     """A file that is missing, truncated, hostile or of another kind."""
+
+
+class NewerFile(InvalidFile):
+    """A file of a version that is not known here yet: of use to whoever upgrades, so it is left alone."""
 
 
 class UnknownName(SeparatrixError):

@@ -12,12 +12,12 @@ import math
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
-from separatrix.errors import InvalidFile, InvalidInput, UnknownName
+from separatrix.errors import InvalidFile, InvalidInput, NewerFile, UnknownName
 
 __all__ = [
     "FrozenMapping",
@@ -25,6 +25,7 @@ __all__ = [
     "JsonValue",
     "Reader",
     "Record",
+    "Upgrade",
     "exact_from_text",
     "exact_to_text",
     "fits_exact_text",
@@ -37,6 +38,7 @@ __all__ = [
     "require_texts",
     "same_json",
     "thaw",
+    "upgraded",
 ]
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | Mapping[str, JsonValue] | None"
@@ -44,6 +46,9 @@ JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | Mappi
 
 JsonObject: TypeAlias = dict[str, object]
 """A JSON object as the standard library reads and writes it."""
+
+Upgrade: TypeAlias = Callable[[JsonObject], JsonObject]
+"""The fields of a document of one version as the next version has them."""
 
 LONGEST_TEXT = 20_000
 MOST_ITEMS = 1_000_000
@@ -63,11 +68,13 @@ Choice = TypeVar("Choice", bound=str)
 class Record(ABC):
     """A value with a schema name and version, written to JSON and read back equal to itself.
 
-    A record inside another is written without its schema; the outermost one carries it.
+    A record inside another is written without its schema; the outermost one carries it, and changes its
+    version when one inside it changes.
     """
 
     SCHEMA: ClassVar[str]
-    VERSION: ClassVar[int] = 1
+    UPGRADES: ClassVar[tuple[Upgrade, ...]] = ()
+    """Upgrade i brings the fields of version i + 1 to version i + 2; what is written now has the last."""
 
     @abstractmethod
     def to_fields(self) -> JsonObject:
@@ -80,21 +87,18 @@ class Record(ABC):
 
     def to_json(self) -> JsonObject:
         """A JSON object with the schema's name and version first."""
-        return {"schema": self.SCHEMA, "version": self.VERSION, **self.to_fields()}
+        return {"schema": self.SCHEMA, "version": len(self.UPGRADES) + 1, **self.to_fields()}
 
     @classmethod
     def from_json(cls: type[Self], data: object) -> Self:
-        """The record that a JSON object describes, read strictly."""
+        """The record that a JSON object of this version or an older one describes, read strictly."""
         read = Reader(data, what=cls.SCHEMA)
         schema = read.text("schema")
         if schema != cls.SCHEMA:
             raise InvalidFile(f"Expected a record of schema '{cls.SCHEMA}'; got {schema[:60]!r}.")
         version = read.count("version")
-        if version != cls.VERSION:
-            raise InvalidFile(
-                f"{cls.SCHEMA} is read in version {cls.VERSION}; this one has version {version}."
-            )
-        return cls.read(read)
+        fields = upgraded(read.rest(), version=version, upgrades=cls.UPGRADES, what=cls.SCHEMA)
+        return cls.read(Reader(fields, what=cls.SCHEMA))
 
     @classmethod
     def read(cls: type[Self], read: Reader) -> Self:
@@ -248,11 +252,36 @@ class Reader:
         if type(written) is not type(value) or written != value:
             raise InvalidFile(f"Field '{name}' of {self.what} contradicts the fields it follows from.")
 
+    def rest(self) -> JsonObject:
+        """The fields that nobody has asked for yet."""
+        return dict(self._left)
+
     def finish(self) -> None:
         """Refuse what nobody asked for."""
         if self._left:
             unknown = ", ".join(repr(name[:40]) for name in list(self._left)[:5])
             raise InvalidFile(f"{self.what} has fields that its schema does not know: {unknown}.")
+
+
+def upgraded(fields: JsonObject, *, version: int, upgrades: Sequence[Upgrade], what: str) -> JsonObject:
+    """The fields of a document of some version as the newest version has them, one upgrade after another.
+
+    What is newer than all that is known is refused, and so is version 0, which there never was.
+    """
+    newest = len(upgrades) + 1
+    if version > newest:
+        raise NewerFile(
+            f"{what} was written by a newer separatrix (version {version}; this one knows up to {newest}); "
+            "upgrade separatrix to read it."
+        )
+    if version < 1:
+        raise InvalidFile(f"{what} says that it is of version {version}, which there never was.")
+    for number, upgrade in enumerate(upgrades[version - 1 :], start=version):
+        try:
+            fields = upgrade(fields)
+        except (LookupError, TypeError, ValueError, AttributeError) as failure:
+            raise InvalidFile(f"{what} does not have the fields of its version {number}.") from failure
+    return fields
 
 
 def parse_json(

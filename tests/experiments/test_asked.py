@@ -73,7 +73,7 @@ def test_the_last_counts_and_each_has_its_own(tmp_path: Path) -> None:
         ({"minutes": "5"}, "must be a number"),
         ({"name": "s-fig3"}, "is about s-fig3, not about s-fig2"),
         ({"name": "../../etc"}, "The name of an experiment has"),
-        ({"version": 2}, "is read in version 1"),
+        ({"version": 2}, "was written by a newer separatrix"),
     ],
 )
 def test_a_file_is_read_strictly(change: dict[str, Any], words: str, tmp_path: Path) -> None:

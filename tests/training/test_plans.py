@@ -148,7 +148,8 @@ def broken() -> Iterator[tuple[str, str]]:
         '{"schema": "separatrix.job"}',
         "Expected a record of schema 'separatrix.plan'; got 'separatrix.job'.",
     )
-    yield json.dumps({**plan, "version": 2}), "separatrix.plan is read in version 1; this one has version 2."
+    newer = "separatrix.plan was written by a newer separatrix (version 2; this one knows up to 1); upgrade"
+    yield json.dumps({**plan, "version": 2}), newer
     yield json.dumps({**plan, "jobs": []}), "A plan has at least one job; none was given."
     yield json.dumps({**plan, "more": 1}), "more"
     yield text.replace('"lr": 0.001', '"lr": 0'), "A learning rate is a finite number above 0; got lr=0.0."

@@ -237,7 +237,7 @@ def _at(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
         (_at("arithmetic", value="float8"), "An arithmetic is float64, float32, down:N,K"),
         (_at("arithmetic", value="nearest:9998"), "need an odd p from 3 to 399"),
         (_at("schema", value="separatrix.certificate"), "Expected a record of schema 'separatrix.witness'"),
-        (_at("version", value=2), "is read in version 1; this one has version 2"),
+        (_at("version", value=2), "was written by a newer separatrix"),
         (_at("weights_sha256", value=None), "must be text"),
         (_at("surprise", value=1), "has fields that its schema does not know: 'surprise'"),
         (_at("task", "name", value="hotpot"), "There is no task 'hotpot'"),

@@ -6,7 +6,7 @@ Imported when the command is run, since it needs torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.asked import Asked
 from separatrix.experiments.cells import Budget, Study
 from separatrix.experiments.figures import FORMATS, write_drawing, write_figures
+from separatrix.experiments.measurements import keep_series, series_in
 from separatrix.experiments.outcomes import PanelOutcome
 from separatrix.experiments.projecting import Projection, projection_of
 from separatrix.experiments.protocols import Settings
@@ -49,7 +50,10 @@ _NONE: Final = "–"
 _SHORTER: Final = {"difference": "diff", "learning rate": "lr"}
 _BROKEN: Final = frozenset({"model", "paper", "steps"})
 """Columns whose words may go on in the next line."""
+_NAME: Final = 30
+"""Letters of a row's name in a table that is cut into several."""
 _UNKNOWN: Final = frozenset({"not run", "under way"})
+_SCHEMA: Final = {"schema": "separatrix.outcome", "version": 1}
 
 
 def print_listing(*, as_json: bool) -> None:
@@ -86,7 +90,7 @@ def _entry(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": small.title,
-        "source": f"{small.work}, {small.where}",
+        "source": small.source,
         "claim": small.claim,
         "cells": {budget: len(study.cells) for budget, study in studies.items()},
         "h200_minutes_quick": _minutes(projection_of(studies["quick"])),
@@ -117,7 +121,7 @@ class Plan:
             "experiment": self.study.name,
             "budget": self.study.budget,
             "cells": len(self.study.cells),
-            "measured": sum(cell.measure is not None for cell in self.study.cells),
+            "measured": sum(not cell.jobs for cell in self.study.cells),
             "jobs": len(jobs),
             "left": self.left,
             "members": sum(len(job.members) for job in jobs),
@@ -174,7 +178,8 @@ def print_found(found: Found, folder: Path | None, files: Sequence[Path], kept: 
     for panel in found.outcome.panels:
         console.print()
         console.print(Text(printable_line(panel.panel.title), "bold"))
-        console.print(_table(console, panel))
+        for table in _tables(console, panel):
+            console.print(table)
         for line in lines_below(panel):
             for part in wrapped(printable_line(line), console.width):
                 console.print(part)
@@ -195,22 +200,32 @@ def print_found(found: Found, folder: Path | None, files: Sequence[Path], kept: 
 
 def _print_title(console: Console, study: Study) -> None:
     console.print(Text.assemble((study.name, "bold cyan"), "  ", (printable_line(study.title), "bold")))
-    console.print(f"{study.work}, {study.where}; --budget {study.budget}")
+    console.print(f"{study.source}; --budget {study.budget}")
 
 
-def _table(console: Console, panel: PanelOutcome) -> Table:
-    """The widest gap between columns for which no word is broken."""
+def _tables(console: Console, panel: PanelOutcome) -> Iterator[Table]:
+    """The widest gap between columns for which no word is broken; a wide panel is cut where it must be."""
+    headings, rows = headings_of(panel), rows_of(panel)
     for gap in (2, 1):
-        table = _spaced(panel, gap=gap)
+        table = _spaced(headings, rows, gap=gap)
         wide = console.options.update(max_width=10 * console.width)
         if Measurement.get(console, wide, table).maximum <= console.width:
-            return table
-    return table
+            yield table
+            return
+    if not panel.panel.wide:
+        yield table
+        return
+    room = console.width - min(_NAME, max(len(row[0]) for row in rows)) - 1
+    longest = max(len(word) for row in (headings, *rows) for word in row[1:])
+    step = max(1, room // (longest + 1))
+    for low in range(1, len(headings), step):
+        part = slice(low, low + step)
+        yield _spaced((headings[0], *headings[part]), [(row[0], *row[part]) for row in rows], gap=1)
 
 
-def _spaced(panel: PanelOutcome, *, gap: int) -> Table:
+def _spaced(headings: Sequence[str], rows: Iterable[Sequence[str]], *, gap: int) -> Table:
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
-    for name in headings_of(panel):
+    for name in headings:
         left = name == "model"
         table.add_column(
             _SHORTER.get(name, name),
@@ -218,7 +233,7 @@ def _spaced(panel: PanelOutcome, *, gap: int) -> Table:
             no_wrap=name not in _BROKEN,
             overflow="fold",
         )
-    for row in rows_of(panel):
+    for row in rows:
         table.add_row(*map(printable_line, row), style="dim" if _UNKNOWN.intersection(row) else "")
     return table
 
@@ -238,7 +253,7 @@ def write_found(found: Found, folder: Path) -> list[Path]:
         written.append(_written(folder / f"{one.name}.json", _json(one.record.to_json())))
     written.append(_written(folder / "table.md", markdown(outcome)))
     written.append(_written(folder / "table.csv", csv_text(outcome)))
-    written.append(_written(folder / "outcome.json", _json(outcome.to_fields())))
+    written.append(_written(folder / "outcome.json", _json({**_SCHEMA, **outcome.to_fields()})))
     return written
 
 
@@ -252,16 +267,19 @@ def _json(value: object) -> str:
 
 
 def keep_runs(found: Found, store: Store | None) -> Path | None:
-    """Bundle the store's runs of a study where that is asked for; the folder, if there are any."""
+    """Bundle the store's runs and series of a study where that is asked for; the folder, if there are any."""
     if found.asked.keep is None or store is None:
         return None
     there = store.all_keys()
     own = [run for run in found.runs if run.key in there]
-    if not own:
-        return None
+    known = series_in(store)
+    series = [known[one.key] for one in found.outcome.study.series if one.key in known]
     folder = found.asked.keep / found.asked.name
-    bundle_runs(store, own, folder, name=found.asked.name)
-    return folder
+    if own:
+        bundle_runs(store, own, folder, name=found.asked.name)
+    if series:
+        keep_series(folder, series)
+    return folder if own or series else None
 
 
 def fields_of(found: Found, *, store: Path, files: Iterable[Path], kept: Path | None) -> JsonObject:

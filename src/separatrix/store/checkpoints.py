@@ -17,7 +17,7 @@ from typing import Final, final
 
 from torch import Tensor
 
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, NewerFile
 from separatrix.records import JsonObject, Reader, require_count, thaw
 from separatrix.store.keys import short
 from separatrix.store.sealed import read_sealed, write_sealed
@@ -127,7 +127,11 @@ class Checkpoints:
         return None
 
     def _read(self, path: Path) -> Checkpoint:
-        sealed = read_sealed(path)
+        try:
+            sealed = read_sealed(path)
+        except NewerFile:
+            self._foreign.add(path)
+            raise
         if sealed.owner != self.owner:
             self._foreign.add(path)
             raise InvalidFile(

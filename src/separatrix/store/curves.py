@@ -1,18 +1,22 @@
-"""Learning curves: points in Parquet files, the same points always the same bytes."""
+"""Learning curves: points in Parquet files, the same points always the same bytes.
+
+The metadata of a file say its schema and version; one that says nothing is of the first.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.files import replace_file
-from separatrix.records import JsonObject, require_count
+from separatrix.records import JsonObject, Reader, Upgrade, parse_json, require_count, upgraded
+from separatrix.store.keys import canonical
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +25,10 @@ __all__ = ["Point", "read_curve", "write_curve"]
 
 _MOST_POINTS: Final = 10_000_000
 _MOST_BYTES: Final = 2**30
+_LONGEST_META: Final = 2**20
+_SCHEMA: Final = "separatrix.curve"
+_UPGRADES: Final[tuple[Upgrade, ...]] = ()
+"""What brings the points of older files to those of this version; see `records.upgraded`."""
 
 
 @final
@@ -72,7 +80,12 @@ def write_curve(path: Path, points: Sequence[Point]) -> None:
     columns = {name: [getattr(point, name) for point in points] for name in _schema().names}
     sink = pa.BufferOutputStream()
     table = pa.table(columns, schema=_schema())
-    pq.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
+    said = canonical({"schema": _SCHEMA, "version": len(_UPGRADES) + 1})
+    with pq.ParquetWriter(
+        sink, table.schema, compression="zstd", use_dictionary=False, store_schema=False
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_SCHEMA.encode(): said.encode()})
     replace_file(path, sink.getvalue().to_pybytes())
 
 
@@ -87,17 +100,29 @@ def read_curve(path: Path) -> tuple[Point, ...]:
         if path.stat().st_size > _MOST_BYTES:
             raise InvalidFile(f"'{path}' is too large for a curve; at most {_MOST_BYTES:,} bytes are read.")
         with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > _MOST_POINTS or not file.schema_arrow.equals(_schema()):
+            version = _version_of(file.metadata.metadata or {}, what=f"'{path}'")
+            foreign = version == len(_UPGRADES) + 1 and not file.schema_arrow.equals(_schema())
+            if file.metadata.num_rows > _MOST_POINTS or foreign:
                 raise InvalidFile(f"'{path}' is no curve of this package.")
-            rows: list[dict[str, Any]] = file.read().to_pylist()
+            found: JsonObject = {"points": file.read().to_pylist()}
     except (OSError, pa.ArrowException) as failure:
         raise InvalidFile(
             f"'{path}' is damaged or no curve: {str(failure).splitlines()[0][:120]}."
         ) from failure
+    rows = upgraded(found, version=version, upgrades=_UPGRADES, what=f"'{path}'")["points"]
     try:
-        return tuple(Point(**row) for row in rows)
-    except InvalidInput as failure:
+        return tuple(Point(**row) for row in cast(list[dict[str, Any]], rows))
+    except (InvalidInput, TypeError) as failure:
         raise InvalidFile(f"'{path}' is no curve of this package: {failure}") from failure
+
+
+def _version_of(metadata: Mapping[bytes, bytes], *, what: str) -> int:
+    said = metadata.get(_SCHEMA.encode())
+    if said is None:
+        return 1
+    read = Reader(parse_json(said[:_LONGEST_META], what=f"the metadata of {what}"), what=what)
+    read.agrees("schema", _SCHEMA)
+    return read.count("version")
 
 
 def _schema() -> pa.Schema:

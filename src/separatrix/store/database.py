@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, NewerFile
 
 __all__ = ["Database"]
 
@@ -133,7 +133,7 @@ class Database:
 
     def _refuse_newer(self, version: int) -> None:
         if version > len(_STEPS):
-            raise InvalidFile(
+            raise NewerFile(
                 f"'{self.path}' was written by a newer separatrix (schema {version}; this one knows up to "
                 f"{len(_STEPS)}) and is left as it is; upgrade separatrix, or name another store."
             )

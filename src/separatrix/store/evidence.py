@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, NewerFile
 from separatrix.evidence import Breaking, Coverage, Decoded
 from separatrix.files import replace_file
 from separatrix.records import parse_json
@@ -74,6 +74,8 @@ def read_evidence(path: Path, kind: type[Kind]) -> Kind | None:
         return kind.from_json(data)
     except OSError as failure:
         raise InvalidFile(f"'{path}' cannot be read: {failure.strerror or failure}.") from failure
+    except NewerFile as problem:
+        raise NewerFile(f"'{path}' is of no use here: {problem}") from problem
     except InvalidFile as problem:
         name = "" if str(path) in str(problem) else f"'{path}' is of no use: "
         raise InvalidFile(f"{name}{problem} {again}") from problem

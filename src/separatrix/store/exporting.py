@@ -16,6 +16,7 @@ from separatrix.store.runs import Run
 __all__ = ["SUFFIXES", "Figures", "as_csv", "export", "rows_of"]
 
 SUFFIXES: Final = (".csv", ".json", ".jsonl", ".parquet")
+_SCHEMA: Final = {"schema": "separatrix.runs", "version": 1}
 _FIRST: Final = ("key", "status", "steps", "solved_at", "accuracy", "low", "high", "correct", "examples")
 
 Cell: TypeAlias = bool | int | float | str | None
@@ -33,7 +34,8 @@ def export(runs: Sequence[Run], path: Path, *, evidence: Figures | None = None) 
             content = as_csv(runs, evidence=evidence).encode()
         case ".json":
             beside = {"evidence": evidence} if evidence else {}
-            content = f"{_json({'runs': [run.to_json() for run in runs], **beside})}\n".encode()
+            data = {**_SCHEMA, "runs": [run.to_json() for run in runs], **beside}
+            content = f"{_json(data)}\n".encode()
         case ".jsonl":
             content = "".join(f"{_json(run.to_json())}\n" for run in runs).encode()
         case ".parquet":

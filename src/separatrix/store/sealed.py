@@ -2,12 +2,13 @@
 
 The seal stands first in the header, always at the same place, and is blank while the hash is taken. A byte
 that changes anywhere, in numbers, names, shapes or padding, breaks it. The file stays one that any reader of
-safetensors opens.
+safetensors opens. A file that does not say its version is of the first.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from separatrix.errors import InvalidFile
 from separatrix.files import written_whole
-from separatrix.records import JsonObject, parse_json
+from separatrix.records import JsonObject, Upgrade, parse_json, upgraded
 from separatrix.store.keys import canonical
 from separatrix.tensor_files import LENGTH_BYTES, METADATA, bytes_of, laid_out, read_tensors
 
@@ -28,6 +29,9 @@ _SEAL: Final = "sha256"
 _BLANK: Final = "0" * 64
 _PLACE: Final = LENGTH_BYTES + len(f'{{"{METADATA}":{{"{_SEAL}":"')
 _CHUNK: Final = 1 << 20
+_UPGRADES: Final[tuple[Upgrade, ...]] = ()
+"""What brings owner and meta of older files to the version that is written now; see `records.upgraded`."""
+_VERSION: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @final
@@ -45,7 +49,7 @@ def write_sealed(
 ) -> None:
     """Write the file whole and wait until the disk has it; what fails leaves what was there."""
     here = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    head, ordered = laid_out(here, {_SEAL: _BLANK, "owner": owner, "meta": canonical(meta)})
+    head, ordered = laid_out(here, {_SEAL: _BLANK, **_said(owner, meta)})
     seal = hashlib.sha256(head)
     for tensor in ordered:
         seal.update(bytes_of(tensor))
@@ -69,10 +73,20 @@ def read_sealed(path: Path) -> Sealed:
             tensors, metadata = read_tensors(file, size, what=what)
     except OSError as failure:
         raise InvalidFile(f"{what} cannot be read: {failure.strerror or failure}.") from failure
+    version = metadata.get("version", "1")
+    if _VERSION.fullmatch(version) is None:
+        raise InvalidFile(f"{what} has the version {version[:40]!r}, which is no whole number.")
     meta = parse_json(metadata.get("meta", "{}"), what=f"the meta of {what}")
-    if not isinstance(meta, dict) or "owner" not in metadata:
+    said: JsonObject = {"owner": metadata.get("owner"), "meta": meta}
+    said = upgraded(said, version=int(version), upgrades=_UPGRADES, what=what)
+    owner, meta = said["owner"], said["meta"]
+    if not isinstance(meta, dict) or not isinstance(owner, str):
         raise InvalidFile(f"{what} does not say whose tensors it holds; it is not from here.")
-    return Sealed(tensors=tensors, owner=metadata["owner"], meta=meta)
+    return Sealed(tensors=tensors, owner=owner, meta=meta)
+
+
+def _said(owner: str, meta: Mapping[str, object]) -> dict[str, str]:
+    return {"version": str(len(_UPGRADES) + 1), "owner": owner, "meta": canonical(meta)}
 
 
 def _checked_size(file: BufferedIOBase, *, what: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.errors import InvalidFile, InvalidInput, NewerFile
 from separatrix.evidence import TaskSpec
 from separatrix.models.population import Population
 from separatrix.models.specs import ModelSpec
@@ -71,8 +71,9 @@ def remembered(job: Job, store: Store, *, own_code: bool) -> Remembered:
         try:
             finished[number] = _as_it_was(job, store, member, run, own_code=own_code)
         except InvalidFile as problem:
-            if isinstance(problem.__cause__, PermissionError):
-                raise  # the file may be whole, and its owner can say so
+            # The file may be whole: its owner can say so, or a newer version.
+            if isinstance(problem, NewerFile) or isinstance(problem.__cause__, PermissionError):
+                raise
             lost.append((run, member, f"{problem} The run"))
     if lost and job.training.stop == "first":
         # Else one of the lost would be taken for one that never began, because another had solved the task.

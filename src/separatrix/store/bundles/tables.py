@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.records import Reader, parse_json
+from separatrix.records import Reader, Upgrade, parse_json, upgraded
 from separatrix.store.keys import canonical
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ __all__ = [
     "MOST_BYTES",
     "RUNS",
     "TABLES",
-    "VERSION",
     "Table",
     "parquet_of",
     "read_parquet",
     "texts_of",
 ]
 
-VERSION: Final = 1
+_UPGRADES: Final[tuple[Upgrade, ...]] = ()
+"""What brings the metadata of older bundles to the version that is written now; see `records.upgraded`."""
 _SCHEMA: Final = "separatrix.bundle"
 _META: Final = b"separatrix.bundle"
 MOST_BYTES: Final = 2**28
@@ -115,7 +115,7 @@ def parquet_of(table: Table, rows: Sequence[Mapping[str, object]], meta: Mapping
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    said = canonical({"schema": _SCHEMA, "version": VERSION, "part": table.name, **meta})
+    said = canonical({"schema": _SCHEMA, "version": len(_UPGRADES) + 1, "part": table.name, **meta})
     try:
         columns = {name: [row[name] for row in rows] for name in table.columns}
         filled = pa.table(columns, schema=table.schema())
@@ -191,15 +191,12 @@ def _meta_of(table: Table, found: Any, *, what: str) -> Reader:
     schema, version = read.text("schema"), read.count("version")
     if schema != _SCHEMA:
         raise InvalidFile(f"{what} is of schema {schema[:60]!r}, not '{_SCHEMA}'.")
-    if version > VERSION:
-        raise InvalidFile(
-            f"{what} was written by a newer separatrix (version {version}; this one knows up to {VERSION}); "
-            "upgrade separatrix to read it."
-        )
-    if version < VERSION:
-        raise InvalidFile(f"{what} says that it is of version {version}, which there never was.")
-    read.agrees("part", table.name)
-    return read
+    meta = Reader(
+        upgraded(read.rest(), version=version, upgrades=_UPGRADES, what=what),
+        what=f"the metadata of {what}",
+    )
+    meta.agrees("part", table.name)
+    return meta
 
 
 def _refuse_large(table: Table, found: Any, *, what: str) -> None:
