@@ -53,6 +53,7 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
         "load": lambda: separatrix.load(separatrix.save(built, tmp_path / "witness")),
         "make_atlas": lambda: separatrix.make_atlas(tmp_path).read_text(encoding="utf-8"),
         "model": lambda: separatrix.model("mamba", layers=1, width=16),
+        "probe": lambda: _sentence(lambda: separatrix.probe(tmp_path / "none", task="phone-book")),
         "reproduce": lambda: separatrix.reproduce(
             "r-qsa", separatrix.Store(tmp_path / "figure"), device="cpu"
         ),
@@ -83,7 +84,15 @@ def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> N
     assert results["collide"] is None
     assert isinstance(results["run_protocol"], Transcript)
     assert results["run_protocol"].agrees
+    assert str(results["probe"]).endswith(".")
     assert str(results["make_atlas"]).lower().startswith("<!doctype html>")
+
+
+def _sentence(call: Callable[[], object]) -> str:
+    """What a call that needs an extra or a model on disk says without them."""
+    with pytest.raises(separatrix.SeparatrixError) as refusal:
+        call()
+    return str(refusal.value)
 
 
 def test_sample_is_the_tasks_own() -> None:

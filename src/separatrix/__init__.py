@@ -18,6 +18,7 @@ from separatrix.version import __version__
 if TYPE_CHECKING:
     from separatrix.atlas import make_atlas
     from separatrix.audits import audit
+    from separatrix.audits.probing import probe
     from separatrix.certificates import break_model, certify
     from separatrix.certificates.frontier import frontier
     from separatrix.communication import bound, bounds_for, collide, run_protocol, wall
@@ -50,6 +51,7 @@ __all__ = [
     "load",
     "make_atlas",
     "model",
+    "probe",
     "reproduce",
     "run_protocol",
     "sample",
@@ -79,6 +81,7 @@ _HOMES = {
     "load": "separatrix.witnesses.files",
     "make_atlas": "separatrix.atlas",
     "model": "separatrix.models",
+    "probe": "separatrix.audits.probing",
     "reproduce": "separatrix.experiments.reproducing",
     "run_protocol": "separatrix.communication",
     "save": "separatrix.witnesses.files",

@@ -15,6 +15,7 @@ from separatrix.cli import main
 COMMANDS = (
     "tasks",
     "sample",
+    "dataset",
     "describe",
     "witness",
     "certify",
@@ -29,6 +30,7 @@ COMMANDS = (
     "models",
     "size",
     "audit",
+    "probe",
     "train",
     "reproduce",
     "runs",

@@ -21,7 +21,7 @@ from tests.cli.running import COMMANDS, refused, run
     [
         (
             "sampl",
-            "There is no command 'sampl'. Did you mean sample? Known: tasks, sample, describe, witness, cert",
+            "There is no command 'sampl'. Did you mean sample? Known: tasks, sample, dataset, describe, wi",
         ),
         ("--verion", "There is no option '--verion'. Did you mean --version? Known: --help, --version."),
         ("--nonsense", "There is no option '--nonsense'. Known: --help, --version."),

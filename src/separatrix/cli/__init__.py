@@ -20,6 +20,7 @@ from separatrix.cli.bounding import bound, wall
 from separatrix.cli.breaking import break_weights
 from separatrix.cli.certifying import certify
 from separatrix.cli.describing import describe
+from separatrix.cli.exporting import export
 from separatrix.cli.flags import listed, named_task, with_task_flags
 from separatrix.cli.frontier import frontier
 from separatrix.cli.listing import list_tasks
@@ -27,14 +28,17 @@ from separatrix.cli.matrix import matrix_command
 from separatrix.cli.models import list_models, size_command
 from separatrix.cli.output import note, stdout_console
 from separatrix.cli.page import atlas
+from separatrix.cli.probing import probe
 from separatrix.cli.protocol import protocol
 from separatrix.cli.reproducing import reproduce
 from separatrix.cli.runs import runs_app
 from separatrix.cli.sampling import sample
 from separatrix.cli.sentences import sentence
+from separatrix.cli.serving import serve
 from separatrix.cli.solving import solve
 from separatrix.cli.subjects import about_a_model
 from separatrix.cli.surroundings import Terminated, let_the_reader_go, streams, terminable
+from separatrix.cli.task_exporting import dataset
 from separatrix.cli.training import train, train_command
 from separatrix.cli.turing import turing
 from separatrix.cli.witnessing import witness
@@ -45,6 +49,7 @@ __all__ = ["main"]
 _COMMANDS: Final = (
     "tasks",
     "sample",
+    "dataset",
     "describe",
     "witness",
     "certify",
@@ -59,10 +64,13 @@ _COMMANDS: Final = (
     "models",
     "size",
     "audit",
+    "probe",
     "train",
     "reproduce",
     "runs",
+    "export",
     "atlas",
+    "serve",
 )
 _OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
@@ -127,6 +135,7 @@ def _app(tokens: Sequence[str]) -> App:
     command, words = (tokens[0], tokens[1:]) if tokens else ("", ())
     about_a_task = command in {
         "sample",
+        "dataset",
         "describe",
         "witness",
         "frontier",
@@ -157,6 +166,7 @@ def _app(tokens: Sequence[str]) -> App:
     commands: tuple[tuple[str, Callable[..., int | None], str], ...] = (
         ("tasks", list_tasks, "tasks [--json]"),
         ("sample", with_task_flags(sample, task), f"sample {named} --n N [OPTIONS]"),
+        ("dataset", with_task_flags(dataset, task), f"dataset {named} --n N --out FOLDER [OPTIONS]"),
         ("describe", with_task_flags(describe, task, size_optional=True), f"describe {named} [OPTIONS]"),
         ("witness", with_task_flags(witness, task), f"witness {named} --n N [OPTIONS]"),
         (
@@ -187,6 +197,7 @@ def _app(tokens: Sequence[str]) -> App:
         ("models", list_models, "models [--json]"),
         ("size", size_command(words if command == "size" else ()), "size MODEL --n N [OPTIONS]"),
         ("audit", audit_command(words) if command == "audit" else listed(audit), "audit CONFIG [OPTIONS]"),
+        ("probe", probe, "probe MODEL_FOLDER --task TASK [OPTIONS]"),
         # Its flags come from modules that import torch, which no other command should wait for.
         (
             "train",
@@ -194,7 +205,13 @@ def _app(tokens: Sequence[str]) -> App:
             f"train {named} --model M --n N [OPTIONS]",
         ),
         ("reproduce", reproduce, "reproduce [NAME…] [OPTIONS]"),
+        (
+            "export",
+            about_a_model(export, words if command == "export" else ()),
+            "export PATH --to hf|onnx --out FOLDER [OPTIONS]",
+        ),
         ("atlas", atlas, "atlas [OPTIONS]"),
+        ("serve", serve, "serve [OPTIONS]"),
     )
     for name, function, usage in commands:
         place = _COMMANDS.index(name)

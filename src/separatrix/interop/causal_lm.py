@@ -24,6 +24,7 @@ from separatrix.interop.model_folders import ModelFolder, model_folder
 __all__ = ["CausalLM", "Dtype", "has_transformers", "load_causal_lm", "quietly", "require_transformers"]
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+_OURS: Final = "separatrix"
 _DTYPES: Final = ("auto", "float32", "bfloat16", "float16")
 _PROBE: Final = 16
 """Tokens of the prompt that shows whether rows disturb each other."""
@@ -63,6 +64,8 @@ def load_causal_lm(folder: Path | str, *, device: str = "cpu", dtype: Dtype = "a
         raise InvalidInput(f"Numbers are of the type {', '.join(_DTYPES)}; got dtype={dtype!r}.")
     found = model_folder(folder)
     transformers = require_transformers()
+    if found.model_type == _OURS:
+        importlib.import_module("separatrix.interop.hub_folders").register_auto()
     with quietly(transformers):
         tokenizer = _loaded_tokenizer(transformers, found)
         model = _loaded_model(transformers, found, dtype).to(place).eval()
