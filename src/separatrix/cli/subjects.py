@@ -193,7 +193,7 @@ class Asked:
         return make(self.kind, {**known, **given})
 
 
-def about_a_model(command: Callable[..., int], words: Sequence[str]) -> Callable[..., int | None]:
+def about_a_model(command: Callable[..., int | None], words: Sequence[str]) -> Callable[..., int | None]:
     """`command(asked, *, …)` as a function of a path, a task's flags and the command's own options."""
     name = value_of("--task", words)
     kind = None if name is None else separatrix.TASKS.get(name)
