@@ -115,6 +115,8 @@ def test_tables_open_and_scroll_by_keyboard(browser: Browser, figures: Path) -> 
     browser.press("Enter")
     assert browser.evaluate(f"{first}.parentElement.open")
     browser.press("Tab")
+    assert browser.evaluate("document.activeElement.textContent") == "CSV"
+    browser.press("Tab")
     assert browser.evaluate("document.activeElement.className") == "scroll numbers"
     assert browser.evaluate("document.activeElement.scrollWidth > document.activeElement.clientWidth")
     assert browser.evaluate("document.documentElement.scrollWidth") == 390
