@@ -51,9 +51,9 @@ class SkipLedger:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Compiling every model of the zoo takes seconds each; the rest of their conformance is quick."""
+    """Compiling every model and every sampler takes seconds each; the rest of their conformance is quick."""
     for item in items:
-        if item.name == "test_it_compiles_to_one_graph":
+        if item.name in {"test_it_compiles_to_one_graph", "test_sampling_compiles_to_one_graph"}:
             item.add_marker(pytest.mark.slow)
 
 

@@ -34,6 +34,7 @@ def read(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
 SHAPES = st.lists(st.integers(0, 3), max_size=4)
 
 
+@pytest.mark.slow
 @given(
     described=st.dictionaries(
         st.text(max_size=5).filter(lambda name: name != "__metadata__"),

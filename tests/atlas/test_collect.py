@@ -90,6 +90,7 @@ def test_without_holders_nothing_is_built() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_entry_turns_not_built_yet_into_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_tasks: Registry[type[Task]]
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_task_that_cannot_be_imported_is_an_error(monkeypatch: pytest.MonkeyPa
         collect_content(seed=0)
 
 
+@pytest.mark.slow
 def test_a_users_task_is_drawn_and_everything_it_says_is_escaped(own_tasks: Registry[type[Task]]) -> None:
     own_tasks.register(Hostile.name)(Hostile)
     content = collect_content(seed=0, holders=())
@@ -171,6 +173,7 @@ def test_a_task_without_an_example_says_why(own_tasks: Registry[type[Task]]) -> 
     assert "No example is drawn: demanding needs a value for secret; none was given." in page
 
 
+@pytest.mark.slow
 def test_no_two_claims_of_a_result_read_alike() -> None:
     """Neither in the data nor on the page of results."""
     content = collect_content(seed=0, holders=())

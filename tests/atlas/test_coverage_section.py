@@ -141,6 +141,7 @@ def test_the_page_has_every_recorded_model_with_its_numbers(page: str) -> None:
         assert line.find("th")[0].find("a")[0].attributes["href"] == f"#task-{card.row.task.name}"
 
 
+@pytest.mark.slow
 def test_numbers_stand_as_recorded(content: Content) -> None:
     unsettled = described({"@1": "uu"}, right=5000, sampled=0, sampled_right=0)
     record = recorded(described(SHORT, broken=looked()), unsettled)
@@ -243,6 +244,7 @@ def test_grids_have_a_cell_for_every_case(verdicts: dict[str, str]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_grids_of_the_page_are_those_of_the_record(page: str) -> None:
     grids = collect_coverage(coverage_record()).grids
     rows = coverage_record().rows

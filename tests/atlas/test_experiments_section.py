@@ -453,6 +453,7 @@ def test_results_are_a_folder(tmp_path: Path) -> None:
         kept_in(Path("nothing\0here"))
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_folder_of_results(tmp_path: Path) -> None:
     put_runs(tmp_path / "results", paper("s-fig2"), "index-lookup", {("TF-(1,64)", 400): 123}, notes="Mine.")
     ran = run("atlas", "--results", str(tmp_path / "results"), "--out", str(tmp_path / "page"), "--json")
@@ -462,6 +463,7 @@ def test_the_command_takes_a_folder_of_results(tmp_path: Path) -> None:
     assert make_atlas(tmp_path / "same", results=str(tmp_path / "results")).read_text("utf-8") == page
 
 
+@pytest.mark.slow
 def test_with_every_cell_run_the_section_stays_small(content: Content, tmp_path: Path) -> None:
     for each in paper_studies():
         runs = {run.key: run for cell in each.study.cells if cell.jobs for run in [kept_run(cell, 777)]}

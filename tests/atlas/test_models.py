@@ -136,6 +136,7 @@ def test_a_plot_of_nothing_still_stands() -> None:
     assert len(read(svg).find("polyline")) == 2  # the input and its label
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_tasks")
 def test_a_users_model_is_counted_and_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     own: Registry[type[Population]] = Registry("model", package="separatrix.models", names=())

@@ -100,6 +100,7 @@ def test_drawings_are_well_formed_xml(page: str) -> None:
         ElementTree.fromstring(drawing)
 
 
+@pytest.mark.slow
 def test_every_result_stands_in_the_page_with_what_it_owes(document: Element) -> None:
     for theorem in THEOREMS.values():
         [place] = [e for e in _all(document) if e.attributes.get("id") == f"result-{_plain(theorem.id)}"]
@@ -187,6 +188,7 @@ def test_same_seed_same_bytes_in_another_process(page_path: Path, tmp_path: Path
     assert again.read_bytes() == page_path.read_bytes()
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_examples(page: str, tmp_path: Path) -> None:
     other = make_atlas(tmp_path, seed=1).read_text(encoding="utf-8")
     assert other != page

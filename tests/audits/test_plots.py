@@ -25,17 +25,20 @@ def test_a_figure_is_the_same_every_time(audits: list[object], tmp_path: Path) -
     assert first.read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_a_figure_in_pixels(tmp_path: Path) -> None:
     plot_state([HYBRID], tmp_path / "one.PNG")
     assert (tmp_path / "one.PNG").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_names_that_look_like_formulas_are_drawn_as_they_are(tmp_path: Path) -> None:
     strange = dataclasses.replace(SCAN, source="_$\\frac{$x\x1b\u4e00" + "y" * 100, model_type="_x")
     plot_state([strange, CACHE], tmp_path / "one.svg")
     plot_state([strange], tmp_path / "two.svg")
 
 
+@pytest.mark.slow
 def test_lengths_without_a_wall_in_sight(tmp_path: Path) -> None:
     plot_state([audit(CONFIGS / "mistral-7b-v0.1.json", n=[1])], tmp_path / "one.svg")
     plot_state([audit(CONFIGS / "mamba-130m.json", n=[10**12])], tmp_path / "two.svg")

@@ -112,6 +112,7 @@ def test_different_numbers_with_one_word() -> None:
     assert certify(with_parts(witness, (spec, tensors))).verdict == "refuted"
 
 
+@pytest.mark.slow
 def test_a_readout_that_gives_no_classes() -> None:
     witness = built("index-lookup", "transformer-1", n=64)
     spec, tensors = parts_of(witness)

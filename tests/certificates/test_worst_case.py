@@ -135,6 +135,7 @@ def test_lambda_falls_and_few_rounds_do(monkeypatch: pytest.MonkeyPatch) -> None
     assert falling[-1] < float(found.value)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     shift=st.sampled_from([-1e4, -3.0, 800.0]),

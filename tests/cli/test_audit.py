@@ -120,6 +120,7 @@ def test_a_folder_goes_before_a_model_of_that_name(tmp_path: Path, monkeypatch: 
     assert run("audit", "mamba", "--json").answer["model_type"] == "jamba"
 
 
+@pytest.mark.slow
 def test_a_figure(tmp_path: Path) -> None:
     figure = tmp_path / "memory.svg"
     shown = run("audit", MAMBA, "--plot", str(figure))

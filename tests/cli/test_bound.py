@@ -54,6 +54,7 @@ def test_the_page_says_it_in_words() -> None:
     assert max(map(cell_len, page.splitlines())) <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", OWED, ids=lambda key: f"{key.theorem}-{key.task}-{key.family}-{key.variant}")
 def test_every_bound_answers_on_the_command_line(key: Artefact) -> None:
     name = key.task or "equality"

@@ -116,6 +116,7 @@ def test_not_broken(made: Made) -> None:
     assert max(map(cell_len, page.out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_models_of_any_kind(made: Made) -> None:
     for each in (made.deep, made.recurrent):
         ran = run("break", str(made.store.place("weights", each.key, "safetensors")), "--json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -53,6 +54,7 @@ def test_describe_counts_inputs_only_where_that_is_quick() -> None:
     assert 600 < answer["input_bits"] < 610
 
 
+@pytest.mark.slow
 def test_atlas(tmp_path: Path) -> None:
     ran = run("atlas", "--out", str(tmp_path))
     path = Path(ran.out.splitlines()[-1])

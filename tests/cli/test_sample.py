@@ -88,6 +88,7 @@ def test_readable_lines() -> None:
     assert ran.out.splitlines() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS.names())
 def test_everything_fits_eighty_columns(name: str) -> None:
     n = str(run("describe", name, "--json").answer["n"])

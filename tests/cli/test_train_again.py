@@ -95,6 +95,7 @@ def test_a_corrupted_checkpoint_is_named_and_the_one_before_used(place: Path, tm
     assert results(ran) == whole
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_config_is_left_alone(place: Path, tmp_path: Path) -> None:
     whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
     _, others = cut_off(tmp_path / "third", "--seeds", "9")

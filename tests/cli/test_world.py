@@ -42,6 +42,7 @@ def test_a_reader_may_leave_early() -> None:
         assert running.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_a_run")
 def test_a_reader_may_have_left_before() -> None:
     for argv in (["--help"], ["runs", "list"]):
@@ -155,6 +156,7 @@ def test_the_callers_signals_are_given_back(
     assert [handler == before for handler in during] == [before == signal.SIG_IGN, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["tasks", "sample dyck --n 4 --json", "describe dyck", "--help", "--no"])
 def test_closed_standard_output_is_a_sentence(command: str) -> None:
     ran = shell(f"separatrix {command} >&-")

@@ -43,6 +43,7 @@ TINY: tuple[FixedPoint, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ONE_LAYER, ids=str)
 def test_witnesses_under_every_split(case: Case) -> None:
     witness, made = case.built()
@@ -148,6 +149,7 @@ def test_no_part_of_a_weighted_sum_is_wider_than_was_proven(system: FixedPoint) 
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [ONE_LAYER[0], ONE_LAYER[3], ONE_LAYER[7], ONE_LAYER[10]], ids=str)
 def test_a_party_sees_nothing_of_the_other(case: Case) -> None:
     witness, made = case.built()

@@ -47,6 +47,7 @@ def trained(name: str, made: Task, *, seed: int = 3, **options: Any) -> Populati
     return kind(kind.Config(width=8, layers=2, **options), signature_of(made), members=1).initialise([seed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RECURRENT, ids=str)
 def test_witnesses_at_every_cut(case: Case) -> None:
     witness, made = case.built()

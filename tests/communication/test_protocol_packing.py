@@ -21,6 +21,7 @@ FIXED = (
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(-(1 << 90), 1 << 90), st.integers(0, 1 << 80)).flatmap(

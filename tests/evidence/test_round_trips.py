@@ -43,6 +43,7 @@ def test_json_round_trip(record: Record) -> None:
     assert str(record)
 
 
+@pytest.mark.slow
 @given(claims)
 def test_claims_round_trip(claim: Claim) -> None:
     assert through_text(claim) == claim
@@ -93,6 +94,7 @@ def plainly_same(first: object, second: object) -> bool:
     return json.dumps(marked(first)) == json.dumps(marked(second))
 
 
+@pytest.mark.slow
 @given(st.lists(messages(), max_size=5).map(tuple), values, values)
 def test_transcripts_round_trip(said: tuple[Message, ...], output: object, direct: object) -> None:
     transcript = make_transcript(messages=said, output=output, direct_output=direct)

@@ -81,6 +81,7 @@ def test_the_same_bytes_in_another_process(written: list[Path], tmp_path: Path) 
     assert hashes(tmp_path / "other") == hashes(written[0].parent)
 
 
+@pytest.mark.slow
 def test_no_file_tells_its_time_or_the_version_that_made_it(written: list[Path]) -> None:
     for path in written:
         content = path.read_bytes().lower()

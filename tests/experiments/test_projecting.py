@@ -342,6 +342,7 @@ def test_what_was_not_measured_is_said() -> None:
     assert "Rates of 1 were not measured; their time is not in it." in half.lines()
 
 
+@pytest.mark.slow
 def test_s_studies_cost_less_with_halving_and_every_job_has_a_time() -> None:
     for name in ("s-fig2", "s-fig3", "s-fig4"):
         study = study_of(name, PAPER)

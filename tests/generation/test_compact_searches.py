@@ -110,6 +110,7 @@ def test_every_small_graph_is_searched_like_the_full_form(n: int) -> None:
     assert is_searched_like_the_full_form(n, compact, full) >= 2 * len(compact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "count", "graphs"), [(9, 24, "uniform"), (16, 6, "hub"), (32, 3, "hub")])
 def test_random_graphs_are_searched_like_the_full_form(n: int, count: int, graphs: str) -> None:
     compact, full = (

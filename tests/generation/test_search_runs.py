@@ -186,6 +186,7 @@ def naive(model: Writer, given: list[int], limit: int) -> tuple[list[str], str]:
     return written(), "limit"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 10**6),

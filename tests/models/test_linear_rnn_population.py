@@ -100,6 +100,7 @@ def test_whole_and_step_by_step_agree(length: int, norm: bool) -> None:
     check_both_forms(small(norm=norm), length=length)
 
 
+@pytest.mark.slow
 def test_the_default_state_agrees_over_a_long_input() -> None:
     check_both_forms(small(state=64), length=220)
 
@@ -138,6 +139,7 @@ def test_initial_eigenvalues_lie_uniformly_on_the_ring() -> None:
     assert abs(angle.mean().item() - math.pi) < 0.2
 
 
+@pytest.mark.slow
 def test_it_learns_to_remember() -> None:
     assert learned(small(state=16), steps=120) > 0.95
 

@@ -119,6 +119,7 @@ def test_the_matrix_has_the_kernel_on_its_diagonals() -> None:
     assert toeplitz(torch.tensor([1, 2, 3])).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 9])
 def test_one_position_of_each_example(length: int) -> None:
     u, kernel = random(2, 3, length, 4, seed=10), random(2, length, 4, seed=11)

@@ -171,6 +171,7 @@ def test_every_kind_of_evidence_is_known() -> None:
         assert KINDS[kind_of(record)] is type(record)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(store: Store, runs: list[Run], tmp_path: Path) -> None:
     store.write_evidence(runs[0].key, make_coverage())
     bundle_runs(store, store.runs(), tmp_path / "one", name="mine")

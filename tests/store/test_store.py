@@ -248,6 +248,7 @@ def test_curves_come_back(store: Store) -> None:
         Point(step=-1)
 
 
+@pytest.mark.slow
 def test_the_same_curve_is_the_same_bytes(tmp_path: Path) -> None:
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
     key = one.begin(config()).key

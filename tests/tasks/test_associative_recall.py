@@ -299,6 +299,7 @@ def test_any_text_is_an_input_or_refused(text: str) -> None:
         assert recall.render(row) == " ".join(text.split())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     n=st.one_of(st.integers(-1, 40), st.integers((1 << 16) + 1), st.integers(max_value=0)),

@@ -295,6 +295,7 @@ def test_expansion_is_exact_both_ways(n: int, seed: int, graphs: Any) -> None:
     assert contract(expand(words)) == words
 
 
+@pytest.mark.slow
 def test_searches_of_a_large_full_trace_return_what_it_says() -> None:
     """Every span of sampled traces, at a size where numbers have two and three digits."""
     full = IsTree(n=110, form="retrieval", trace="full", graphs="uniform")

@@ -334,6 +334,7 @@ def test_a_machine_made_in_python_has_no_lines() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_refused_at_once() -> None:
     symbols = " ".join(f"s{number}" for number in range(1000))
     head = f"start: q\nhalt: end\nstates: q end\nalphabet: _ {symbols}\n"
@@ -405,6 +406,7 @@ def machines(draw: st.DrawFn) -> Machine:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(machines(), st.data())
 def test_random_machines_round_trip_and_run(machine: Machine, data: st.DataObject) -> None:

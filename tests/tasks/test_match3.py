@@ -137,6 +137,7 @@ def test_numbers_are_uniform() -> None:
         assert_law(Match3(n=3, modulus=2, variant=variant).sample(8000, seed=9).inputs, law)
 
 
+@pytest.mark.slow
 def test_rows_of_the_last_variant_follow_the_stated_law() -> None:
     match = Match3(
         n=4, variant="last", modulus=6

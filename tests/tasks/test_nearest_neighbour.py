@@ -303,6 +303,7 @@ FUZZED = NearestNeighbour(n=3, dimension=2, labels=2, noise=1)
 WORDS = st.sampled_from(["++", "+-", "--", ":0", ":1", ":2", "+", "?", "++?", "-+?", "−+?"])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.one_of(

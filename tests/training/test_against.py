@@ -209,6 +209,7 @@ def test_the_newest_stay() -> None:
     assert torch.equal(found.inputs[0], expected)
 
 
+@pytest.mark.slow
 def test_a_course_attacks_at_its_steps_and_draws_what_it_finds(always_ready: None) -> None:
     job = job_for(LOOKUP, SMALL, members=[Member(seed=1), Member(seed=2)], training=QUICK)
     course = Course(job, Placing(device=CPU, seats=2))
@@ -322,6 +323,7 @@ def test_other_models_and_tasks_are_refused(
 # ---- plans, and what comes of it -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_price_names_the_attacks() -> None:
     job = job_for(LOOKUP, SMALL, members=[Member()], training=QUICK)
     cost = cost_of(job, device="cpu")

@@ -104,6 +104,7 @@ def test_what_the_store_has_costs_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_members_that_are_compared_are_trained_again_together(tmp_path: Path) -> None:
     """As long as one of them is not done."""
     store = Store(tmp_path)

@@ -67,6 +67,7 @@ def anothers(path: Path) -> None:
     path.write_bytes(other.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -142,6 +143,7 @@ def test_a_file_that_may_not_be_read_is_left_where_it_is(
     assert not (tmp_path / "aside").exists()
 
 
+@pytest.mark.slow
 def test_where_members_are_compared_one_lost_file_costs_all_of_them(tmp_path: Path) -> None:
     """Checkpoints from after it had left are of no use then."""
     job = small_job(steps=40, halving=Halving(first=8))
@@ -172,6 +174,7 @@ def test_compared_members_do_not_join_a_course_under_way(tmp_path: Path) -> None
     assert facts(tmp_path / "broken") == facts(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_after", [1, 2])
 def test_a_lost_member_is_none_that_never_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
@@ -214,6 +217,7 @@ def in_turn(steps: int = 20) -> Job:
     return small_job(steps=steps, members=2)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_after_it_had_left_does_not_bring_it_back(tmp_path: Path) -> None:
     job = in_turn()
     run_job(job, store=Store(tmp_path), device="cpu", seats=1, checkpoint_seconds=0)
@@ -234,6 +238,7 @@ def test_a_checkpoint_from_after_it_had_left_does_not_bring_it_back(tmp_path: Pa
     assert all((folder / name).read_bytes() == content for name, content in stale.items())
 
 
+@pytest.mark.slow
 def test_a_lost_member_joins_those_who_go_on(tmp_path: Path) -> None:
     job = in_turn()
     run_job(job, store=Store(tmp_path / "whole"), device="cpu", seats=1)
@@ -277,6 +282,7 @@ def of_more_members(path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [

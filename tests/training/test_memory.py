@@ -117,6 +117,7 @@ def in_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(reckoning, "memory_of", lambda _: size)
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_fit_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

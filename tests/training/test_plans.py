@@ -104,6 +104,7 @@ def test_to_prepare_takes_a_step_of_every_job_and_keeps_nothing(
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_plan_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

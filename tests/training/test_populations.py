@@ -50,6 +50,7 @@ WILD = Member(lr=1e30, seed=1)
 OTHERS = [WILD, Member(lr=1e-4, seed=7), MINE, Member(lr=3e-3, seed=6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_member_is_the_same_alone_and_among_others(precision: Precision) -> None:
     training = replace(QUICK, precision=precision)

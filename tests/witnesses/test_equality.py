@@ -97,6 +97,7 @@ def one_common(task: Disjointness) -> Tensor:
     return torch.stack(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize(
     "task",

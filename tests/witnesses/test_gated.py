@@ -102,6 +102,7 @@ def test_conditions_on_a_number(low: int, high: int, equals: int, units: int) ->
         agrees(program, x, (-7, 30), [-7, 30] if x == equals else [0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("least", "most", "units"),
     [(-2, 3, 4), (0, 0, 3), (-6, 3, 3), (-6, -6, 1), (6, 6, 1), (-2, 6, 2), (-9, -5, 3), (-9, 9, 1)],

@@ -361,6 +361,7 @@ FUZZ = settings(
 )
 
 
+@pytest.mark.slow
 @FUZZ
 @given(draw=st.data())
 def test_no_spec_crashes(
@@ -372,6 +373,7 @@ def test_no_spec_crashes(
     _attempt(folder)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(draw=st.data())
 def test_no_header_crashes(
@@ -388,6 +390,7 @@ def test_no_header_crashes(
     _attempt(folder)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     name=st.sampled_from([SPEC, WEIGHTS]),

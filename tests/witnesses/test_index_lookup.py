@@ -37,6 +37,7 @@ def test_every_input(n: int, alphabet: int, system: NumberSystem) -> None:
     assert right_on_every_input(built(n, alphabet=alphabet, system=system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("addresses", ["binary", "bch-1/4", "bch-1/2", "one-hot"])
 def test_long_inputs(system: NumberSystem, addresses: Addresses) -> None:

@@ -183,6 +183,7 @@ def test_the_tour_and_the_answer_are_those_of_the_task() -> None:
             assert script.answer(run.written) == int(target[length - 1])
 
 
+@pytest.mark.slow
 def test_random_graphs() -> None:
     for n, count in ((16, 24), (40, 8)):
         for graphs in ("hub", "uniform"):

@@ -190,6 +190,7 @@ def test_weights_write_every_token_of_small_graphs(n: int, exact: bool) -> None:
     assert wrong_labels(built(n, system), every_graph(full(n), 1 if exact else 7)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
 def test_weights_write_every_token_of_random_graphs(graphs: str) -> None:
     for n, count in ((16, 20), (64, 1)):
@@ -289,6 +290,7 @@ def test_a_trace_read_as_a_tour() -> None:
     assert len(lengths) > 1
 
 
+@pytest.mark.slow
 def test_evaluators_agree() -> None:
     task = full(2)
     row = task.completed(torch.tensor(graph(task, [(1, 2)])))

@@ -153,6 +153,7 @@ def test_one_set_of_weights_serves_every_graph_of_five_vertices() -> None:
     assert wrong(built(is_tree_tour_every_n, 16), all_graphs(5)) == 0
 
 
+@pytest.mark.slow
 @FORMS
 def test_random_graphs(make: Make) -> None:
     for n, count in ((16, 16), (24, 8)):
@@ -206,6 +207,7 @@ def test_the_tour_and_the_answer_are_those_of_the_task(make: Make) -> None:
         assert len(tour) == 2 * task.n - 1 or verdict == script.vocabulary.token("NO")
 
 
+@pytest.mark.slow
 @FORMS
 def test_the_meaning_of_the_program_and_its_tensors_agree(make: Make) -> None:
     witness = built(make, 5)

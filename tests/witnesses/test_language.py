@@ -103,6 +103,7 @@ def test_a_gadget_of_one_number_does_what_it_means(make: Maker, numbers: Sequenc
         assert by_units(gadget, held) == by_meaning(gadget, held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda r: g.step(r, X, off=0, on=1), lambda r: g.indicator(r, X, 2, noise=True)]
 )

@@ -202,6 +202,7 @@ def texts(draw: st.DrawFn) -> list[Token]:
     return counted(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", EXACT)
 @given(text=texts())
 @settings(max_examples=10, deadline=None)

@@ -56,6 +56,7 @@ def test_inputs_are_asked_together_and_answered_one_by_one() -> None:
     assert written_answers(witness.model, witness.script, rows).tolist() == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_no_answer_says_why() -> None:
     graph = separatrix.task("is-tree", n=4, form="cot")
     choices = Choices(system=system_named("nearest:5"))
@@ -94,6 +95,7 @@ def test_a_model_that_sees_all_at_once_cannot_write() -> None:
         written_answers(lookup.model, graph.script, torch.zeros(1, 17, dtype=torch.int64))
 
 
+@pytest.mark.slow
 def test_the_page_beside_kept_weights_that_write_runs_as_it_stands(tmp_path: Path) -> None:
     about = task("is-tree", n=4, form="cot")
     save(witness_for(about, family="transformer-cot"), tmp_path)

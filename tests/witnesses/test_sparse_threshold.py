@@ -121,6 +121,7 @@ def test_long_inputs() -> None:
     assert right_on_samples(built(task), count=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SMALL, ids=lambda task: f"n={task.n}, k={task.k}, b={task.bound}")
 def test_the_three_evaluators_agree(task: SparseThreshold) -> None:
     witness = built(task)

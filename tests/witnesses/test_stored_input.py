@@ -102,12 +102,14 @@ def test_every_small_input_in_other_numbers(case: tuple[str, dict[str, Any]], sy
         assert wrong(model, task, inputs) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LONG)
 def test_long_inputs(case: tuple[str, dict[str, Any]]) -> None:
     task = built(case)
     assert wrong(stored_input_model(task), task, task.sample(8, seed=5).inputs) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 def test_long_inputs_in_other_numbers(system: NumberSystem) -> None:
     for name, n in (("index-lookup", 60), ("associative-recall", 40), ("equality", 60)):

@@ -93,6 +93,7 @@ def test_a_witness_with_one_changed_weight_is_broken() -> None:
     assert {True, False} <= set(outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "family", "params"),
     [
@@ -165,6 +166,7 @@ def test_gradients_find_what_samples_do_not(blunt: Population) -> None:
     check_replays(report, blunt.member(0), LOOKUP)
 
 
+@pytest.mark.slow
 def test_evolution_finds_what_samples_do_not(blunt: Population) -> None:
     report = break_model(blunt.member(0), LOOKUP, rounds=60, samples=20_000, attacks=[Evolution()])
     assert report.samples.failures == 0
@@ -173,6 +175,7 @@ def test_evolution_finds_what_samples_do_not(blunt: Population) -> None:
     check_replays(report, blunt.member(0), LOOKUP)
 
 
+@pytest.mark.slow
 def test_a_rounded_network_collides() -> None:
     asked = task("index-lookup", n=20, alphabet=2)
     alone = untrained("lstm", asked, {"layers": 1, "width": 3}).member(0)
@@ -206,6 +209,7 @@ def test_untrained_models_of_every_kind_are_broken(name: str, kind: str, params:
     assert report.samples.failures > 0
 
 
+@pytest.mark.slow
 def test_brackets_are_tried_deep_and_one_mistake_from_members() -> None:
     asked = task("dyck", n=12, depth=3)
     subject = untrained("lstm", asked, {"layers": 1, "width": 4})

@@ -208,6 +208,7 @@ def test_bounds_are_near_for_one_input(kind: str) -> None:
             assert bool((margin <= true)[positive].all())
 
 
+@pytest.mark.slow
 def test_a_stream_far_from_its_mean() -> None:
     """All numbers of a row shifted by 10^5: norms take the shift off, and what that costs is allowed for."""
     asked = task("index-lookup", n=3, alphabet=3, lengths="full")

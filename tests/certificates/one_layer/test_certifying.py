@@ -82,6 +82,7 @@ def learned(asked: Task, *, steps: int, seed: int = 0, **params: Any) -> Populat
     return population
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sizes", "params", "steps"),
     [

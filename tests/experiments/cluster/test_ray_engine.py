@@ -168,6 +168,7 @@ def test_a_job_that_another_process_trains_is_left_to_it(ray: PretendedRay, tmp_
     assert "is being trained by" in ran.failed[0].reason
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_store_that_goes_on(ray: PretendedRay, tmp_path: Path) -> None:
     store, job = Store(tmp_path / "far"), small_job(5)
 

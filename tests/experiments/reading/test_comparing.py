@@ -31,6 +31,7 @@ def accuracies(comparison: Comparison, model: str, order: str) -> list[float | N
     return [score.accuracy for score in comparison.scores if (score.model, score.order) == (model, order)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reading", [HOTPOT, BOOK], ids=["distractor-qa", "phone-book"])
 def test_who_reads_everything_answers_everything(tmp_path: Path, reading: Reading) -> None:
     found = compared(tmp_path, reading, contestant("oracle", Script(reads_most)))
@@ -42,6 +43,7 @@ def test_who_reads_everything_answers_everything(tmp_path: Path, reading: Readin
     assert found.notes == ()
 
 
+@pytest.mark.slow
 def test_who_forgets_is_helped_by_gold_last(tmp_path: Path) -> None:
     forgetful = contestant("forgetful", Script(reads_last))
     found = compared(tmp_path, HOTPOT, contestant("oracle", Script(reads_most)), forgetful)
@@ -67,6 +69,7 @@ def test_who_forgets_the_phone_book(tmp_path: Path) -> None:
     assert sixteen < 0.35  # 2/16 of the places
 
 
+@pytest.mark.slow
 def test_only_what_everybody_answers_is_scored(tmp_path: Path) -> None:
     oracle = Script(reads_most)
     found = compared(tmp_path, HOTPOT, contestant("oracle", oracle), contestant("dry", Script(looks_up)))

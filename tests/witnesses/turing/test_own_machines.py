@@ -74,6 +74,7 @@ def test_weights_of_another_machine_are_refuted(tmp_path: Path) -> None:
     assert found.verdict == "refuted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "words"),
     [

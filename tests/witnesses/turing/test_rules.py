@@ -34,6 +34,7 @@ def every_tape(task: Turing) -> list[list[str]]:
     return [task.render(row).split()[1 : task.n + 1] for rows in task.enumerate() for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
 @pytest.mark.parametrize(("machine", "n"), SMALL, ids=[name for name, _ in SMALL])
 def test_library_machines(family: str, machine: str, n: int) -> None:

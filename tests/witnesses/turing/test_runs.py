@@ -145,6 +145,7 @@ def test_a_run_that_never_ends_is_cut(family: str) -> None:
     assert len(told.steps) >= 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
 def test_the_program_means_what_is_written(family: str) -> None:
     """Under teacher forcing, in exact fractions and without softmax: every word but results of searches."""
@@ -226,6 +227,7 @@ def written(model: LayeredRNN, prompts: list[list[int]], script: TuringScript) -
     return [run.written for run in generate(model, prompts, script)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "p"), [("linear-rnn+retrieval", 11), ("hybrid-cot", 17), ("linear-rnn-cot", 9)]
 )
