@@ -94,7 +94,6 @@ INSIDE = {
     "broken-input",
     "case",
     "claim",
-    "count",
     "coverage-row",
     "curriculum",
     "front-corner",

@@ -25,8 +25,8 @@ def option(default: Any = MISSING, *, help: str, flag: bool = True, newer: bool 
     """A parameter, with the line that the command line and the page show for it.
 
     `flag=False` keeps a parameter that no command line can express out of it. `newer=True` is for one that
-    joins a task of which there are files: specs leave it out while it has its default, so that what they
-    described before is described in the same words, and runs keep their keys.
+    joins a task or a model of which there are files: specs leave it out while it has its default, so that
+    what they described before is described in the same words, and runs keep their keys.
     """
     return dataclasses.field(default=default, metadata={"help": help, "flag": flag, "newer": newer})
 

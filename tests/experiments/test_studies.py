@@ -21,7 +21,8 @@ def test_every_study_has_cells_whose_models_fit_their_tasks(name: str, settings:
     study = study_of(name, settings)
     assert (study.name, study.budget) == (name, settings.budget)
     assert study.cells
-    for job in study.jobs:
+    # Wide models take long to make, so each is made for its longest task only.
+    for job in {(job.model, job.task.name): job for job in study.jobs}.values():
         build(job.model, signature_of(job.built_task), 1)
 
 

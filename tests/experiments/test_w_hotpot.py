@@ -21,9 +21,9 @@ from separatrix.experiments.reading.hotpot import (
     read_hotpot,
     readings_of,
 )
-from separatrix.experiments.reading.prompts import Prompt
 from separatrix.experiments.reading.tiny_causal_lm import save_tiny_llama
 from separatrix.experiments.reproducing import known_of, reproduce
+from separatrix.interop.asking import Prompt
 from separatrix.interop.causal_lm import quietly, require_transformers
 from separatrix.store import Store
 

@@ -115,7 +115,10 @@ def _draw_cell(canvas: Canvas, one: CellOutcome, corner: Point, wide: float, hat
 
 
 def _ground(one: CellOutcome) -> str:
-    return "unrun" if one.accuracy is None else f"cell h{shade(one.accuracy)}"
+    """The deepest shade is for all, so that one mistake in many is seen."""
+    if one.accuracy is None:
+        return "unrun"
+    return f"cell h{SHADES if one.accuracy == 1 else min(shade(one.accuracy), SHADES - 1)}"
 
 
 def _draw_small_cells(

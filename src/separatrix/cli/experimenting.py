@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 import torch
@@ -23,6 +24,7 @@ from separatrix.experiments.cells import Study
 from separatrix.experiments.engines import Engine, Failure, Ran, Tell
 from separatrix.experiments.illustrations import Illustration
 from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.measurements import read_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.reproducing import known_in, known_of, measured_in, reproduce
@@ -114,7 +116,8 @@ def looked_up(asked: Asked, study: Study, store: Store | None) -> Found:
 def everything_known(store: Store | None) -> Known:
     """All that is published and all that the store has; whoever counts takes the best."""
     found = []
-    for folder in bundles_in(results_folder()):
+    published = results_folder()
+    for folder in bundles_in(published):
         try:
             found.append(known_in(read_bundle(folder)))
         except InvalidFile as problem:
@@ -122,11 +125,24 @@ def everything_known(store: Store | None) -> Known:
     found += [] if store is None else [known_of(store)]
     curves: list[Any] = [known.curves for known in found]  # a chain of maps is typed as one that can change
     decoded: list[Any] = [known.decoded for known in found]
+    series: list[Any] = [known.series for known in found]
     return Known(
         runs=tuple(run for known in found for run in known.runs),
         curves=ChainMap(*curves),
         decoded=ChainMap(*decoded),
+        series=ChainMap(*series, _series_in(published)),
     )
+
+
+def _series_in(results: Path | None) -> dict[str, Any]:
+    """What is published of series, folder by folder."""
+    found: dict[str, Any] = {}
+    for folder in sorted(results.iterdir()) if results is not None else ():
+        try:
+            found |= {key: one.by_column for key, one in read_series(folder).items()}
+        except InvalidFile as problem:
+            note(f"{problem} It is left out.")
+    return found
 
 
 def _runs_of(study: Study, known: Known) -> tuple[Run, ...]:

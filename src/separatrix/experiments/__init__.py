@@ -31,6 +31,10 @@ EXPERIMENTS: Registry[Callable[[Settings], Study]] = Registry(
         "r-qsa",
         "w-istree",
         "w-hotpot",
+        "x-precision",
+        "x-attention",
+        "x-lengths",
+        "x-widths",
     ),
 )
 

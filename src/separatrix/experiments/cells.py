@@ -6,24 +6,29 @@ training, whose best member counts as in the papers, or by something that needs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, final
 
 from separatrix.errors import InvalidInput
 from separatrix.options import require
+from separatrix.records import JsonObject
 from separatrix.registry import unknown_name
 from separatrix.store.intervals import Interval, wilson
+from separatrix.store.keys import key_of
 from separatrix.training.jobs import Job
 
 if TYPE_CHECKING:
     from separatrix.experiments.illustrations import Illustration
     from separatrix.store import Store
 
-__all__ = ["Budget", "Cell", "Measured", "Panel", "Study", "chosen"]
+__all__ = ["OURS", "Budget", "Cell", "Measured", "Panel", "Series", "Study", "chosen"]
 
 Budget = Literal["smoke", "quick", "paper"]
 """Tiny sizes that a laptop runs in seconds; the papers' models with few cells and steps on one GPU; all."""
+OURS: Final = "beyond the papers"
+"""Where a study stands that no paper has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +55,29 @@ class Measured:
         return Interval(wilson(low, self.examples).low, wilson(high, self.examples).high)
 
 
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """Numbers of a row, by column, that are measured together and written down: they take too long to be
+    measured whenever they are shown.
+
+    `question` is all that decides what comes out. Its hash is the name under which they are kept.
+    """
+
+    question: JsonObject
+    measure: Callable[[], Mapping[int, Measured]]
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of the question."""
+        return key_of(self.question)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One number of a figure, and how it is had: by `jobs`, or by `measure` where nothing is trained.
+
+    Of what takes long without training it is the number that a `series` has in its column.
 
     Of all members of all jobs the best counts. Where the model writes before it answers, `decoded` has its
     accuracy counted by letting it write.
@@ -62,10 +87,12 @@ class Cell:
     column: int
     jobs: tuple[Job, ...] = ()
     measure: Callable[[Store], Measured] | None = None
+    series: Series | None = None
     decoded: bool = False
 
     def __post_init__(self) -> None:
-        require(bool(self.jobs) == (self.measure is None), "A cell has jobs or a measure, and not both.")
+        ways = (bool(self.jobs), self.measure is not None, self.series is not None)
+        require(sum(ways) == 1, "A cell has jobs or a measure, and not both.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +100,8 @@ class Panel:
     """Cells that stand in one picture.
 
     `published` names the table with the paper's numbers, `said` what the paper says in words instead.
-    `curves_at` is the column whose learning curves the paper shows.
+    `curves_at` is the column whose learning curves the paper shows. `wide` has a table of rows by columns,
+    where a line for each cell would be too many. With `column_labels` a column is the number of a label.
     """
 
     name: str
@@ -83,6 +111,8 @@ class Panel:
     published: str | None = None
     said: str = ""
     curves_at: int | None = None
+    wide: bool = False
+    column_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         places = [(cell.row, cell.column) for cell in self.cells]
@@ -98,17 +128,27 @@ class Panel:
         """The columns, ascending."""
         return tuple(sorted({cell.column for cell in self.cells}))
 
+    def label(self, column: int) -> str:
+        """What stands above a column."""
+        return self.column_labels[column] if self.column_labels else f"{column:,}"
+
+    def place(self, row: str, column: int) -> str:
+        """A cell in words."""
+        return f"{row} at {self.column_name} = {self.label(column)}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A named experiment at a budget: what the paper claims, and every cell that speaks to it.
+
+    Where no paper has it, `work` is None, and the claim is what was looked for.
 
     `illustrate` draws what is no table of accuracies, from what the store holds when all is trained.
     """
 
     name: str
     title: str
-    work: Literal["S", "R", "W"]
+    work: Literal["S", "R", "W"] | None
     where: str
     claim: str
     budget: Budget
@@ -116,6 +156,11 @@ class Study:
     illustrate: Callable[[Store], Sequence[Illustration]] | None = None
     refusal: str = ""
     """Why it cannot be run as it is, in a sentence; what is known of it can be shown all the same."""
+
+    @property
+    def source(self) -> str:
+        """The paper and the place in it, or that there is none."""
+        return self.where if self.work is None else f"{self.work}, {self.where}"
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -126,6 +171,13 @@ class Study:
     def jobs(self) -> tuple[Job, ...]:
         """Every job once, in the order of the cells."""
         return tuple({job.key: job for cell in self.cells for job in cell.jobs}.values())
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Every series once, in the order of the cells."""
+        return tuple(
+            {cell.series.key: cell.series for cell in self.cells if cell.series is not None}.values()
+        )
 
 
 def chosen(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from separatrix.errors import InvalidFile
 from separatrix.experiments.outcomes import CellOutcome, PanelOutcome, StudyOutcome
-from separatrix.experiments.tables import per_cent
+from separatrix.experiments.tables import per_cent, whole_per_cent
 from separatrix.figures import CURVES, encoded, styled
 from separatrix.files import replace_file
 
@@ -42,6 +42,8 @@ _DARK: Final = 0.65
 _LINES: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#1a1a1a", "#56b4e9")
 """Okabe's and Ito's colours, which stay apart for the colour-blind."""
 _SOON: Final = 0.1
+_SMALL: Final = 6.5
+"""Letters of a map with many cells."""
 _DASHES: Final = ("-", "--", "-.", ":")
 _MARKS: Final = "osD^vP*X"
 _LOOK: Final[Mapping[str, object]] = {
@@ -115,20 +117,21 @@ def _heat_map(panel: PanelOutcome) -> Figure:
     beneath = "Accuracy in per cent."
     beneath += f" Large: ours. Small: the paper's. {panel.source}" if panel.source else ""
     bottom = max(heights.values()) + 0.5
-    figure, axes = _axes((_PAGE, 1.15 + 0.46 * bottom), beneath=beneath)
-    shades = _shades()
+    small = panel.panel.wide
+    figure, axes = _axes((_PAGE, 1.15 + (0.24 if small else 0.46) * bottom), beneath=beneath)
+    shades, draw = _shades(), _draw_small_cell if small else _draw_cell
     for row, y in heights.items():
         for x, column in enumerate(columns):
-            _draw_cell(axes, panel.at(row, column), (x, y), shades)
+            draw(axes, panel.at(row, column), (x, y), shades)
     axes.set(
         title=_plain(panel.panel.title),
         xlabel=_plain(panel.panel.column_name),
         xlim=(-0.5, len(columns) - 0.5),
         ylim=(bottom, -0.5),
     )
-    axes.set_xticks(range(len(columns)), [f"{column:,}" for column in columns])
+    axes.set_xticks(range(len(columns)), [_plain(panel.panel.label(column)) for column in columns])
     axes.set_yticks(list(heights.values()), [_plain(row) for row in heights])
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, labelsize=_SMALL if small else None)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     return figure
@@ -138,6 +141,25 @@ def _heights(panel: PanelOutcome) -> dict[str, float]:
     """How far down each row lies; what is not trained stands a little apart from the models."""
     trained = {cell.row for cell in panel.panel.cells if cell.jobs}
     return {row: y + (0.0 if row in trained else _APART) for y, row in enumerate(panel.panel.rows)}
+
+
+def _draw_small_cell(axes: Axes, one: CellOutcome | None, place: tuple[int, float], shades: Colormap) -> None:
+    """One shade and one number, for there are many."""
+    from matplotlib.patches import Rectangle  # noqa: PLC0415
+
+    if one is None:
+        return
+    (x, y), corner = place, (place[0] - 0.5, place[1] - 0.5)
+    if one.accuracy is None:
+        axes.add_patch(
+            Rectangle(corner, 1, 1, facecolor=_EMPTY, edgecolor=_HATCH, hatch="////", linewidth=0.8)
+        )
+        return
+    shade = shades(one.accuracy)
+    axes.add_patch(Rectangle(corner, 1, 1, facecolor=shade, edgecolor="white", linewidth=0.8))
+    ink = "white" if one.accuracy >= _DARK else _INK
+    said = whole_per_cent(one.accuracy)
+    axes.text(x, y, said, ha="center", va="center_baseline", fontsize=_SMALL, color=ink)
 
 
 def _draw_cell(axes: Axes, one: CellOutcome | None, place: tuple[int, float], shades: Colormap) -> None:

@@ -6,7 +6,7 @@ As in the papers the best of all learning rates and seeds counts. What was not r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
 
 from separatrix.experiments.cells import Cell, Measured, Panel, Study
@@ -37,11 +37,13 @@ FAR: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Everything that was run, from wherever it comes: runs, their curves, and scores by decoding."""
+    """Everything that was run, from wherever it comes: runs, their curves, scores by decoding, and series."""
 
     runs: tuple[Run, ...]
     curves: Mapping[str, tuple[Point, ...]]
     decoded: Mapping[str, Measured]
+    series: Mapping[str, Mapping[int, Measured]] = field(default_factory=dict)
+    """What was measured without training and written down, by the keys of the series, then by column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,8 @@ class PanelOutcome:
     panel: Panel
     cells: tuple[CellOutcome, ...]
     source: str
+    ours: bool = False
+    """Whether no paper has it, so that there is nothing to compare with."""
 
     def at(self, row: str, column: int) -> CellOutcome | None:
         """The cell in this place."""
@@ -156,12 +160,13 @@ class StudyOutcome:
             "experiment": self.study.name,
             "budget": self.study.budget,
             "title": self.study.title,
-            "source": f"{self.study.work}, {self.study.where}",
+            "source": self.study.source,
             "panels": [
                 {
                     "name": one.panel.name,
                     "title": one.panel.title,
                     "columns_are": one.panel.column_name,
+                    **({"columns": one.panel.column_labels} if one.panel.column_labels else {}),
                     "paper": one.source,
                     "cells": [cell.to_fields() for cell in one.cells],
                     "separations": [asdict(pair) for pair in one.separations()],
@@ -180,13 +185,22 @@ def outcome_of(
     for panel in study.panels:
         table = published(panel.published)
         cells = tuple(
-            _measured_cell(cell, measured.get((panel.name, cell.row, cell.column)), table)
-            if cell.measure is not None
-            else _trained_cell(cell, by_question, known, table)
+            _trained_cell(cell, by_question, known, table)
+            if cell.jobs
+            else _measured_cell(cell, _counted(panel, cell, known, measured), table)
             for cell in panel.cells
         )
-        panels.append(PanelOutcome(panel=panel, cells=cells, source="" if table is None else table.source))
+        source = "" if table is None else table.source
+        panels.append(PanelOutcome(panel=panel, cells=cells, source=source, ours=study.work is None))
     return StudyOutcome(study=study, panels=tuple(panels))
+
+
+def _counted(
+    panel: Panel, cell: Cell, known: Known, measured: Mapping[tuple[str, str, int], Measured]
+) -> Measured | None:
+    if cell.series is not None:
+        return known.series.get(cell.series.key, {}).get(cell.column)
+    return measured.get((panel.name, cell.row, cell.column))
 
 
 def fitting(cell: Cell, runs: Iterable[Run]) -> tuple[Run, ...]:

@@ -19,6 +19,7 @@ from separatrix.experiments.cells import Cell, Measured, Study
 from separatrix.experiments.decoded import decoded_score, measured
 from separatrix.experiments.engines import Engine, Failure, Ran, Tell
 from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.measurements import measured_now, series_in, write_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.scheduling import packed, second_looks, unfinished
@@ -66,6 +67,7 @@ def reproduce(
             ran = _looked_again(study, store, runner, say, ran)
         if not ran.interrupted:
             _written(study, store, device=device, tell=say)
+            _counted(study, store, tell=say)
         outcome = outcome_of(study, known_of(store), measured=measured_in(study, store))
     return Reproduction(
         outcome=outcome, failed=ran.failed, interrupted=ran.interrupted, seconds=time.monotonic() - started
@@ -118,6 +120,16 @@ def _written(study: Study, store: Store, *, device: str, tell: Tell) -> None:
         store.write_evidence(run.key, record)
 
 
+def _counted(study: Study, store: Store, *, tell: Tell) -> None:
+    """Measure every series that the store lacks, and keep each as soon as it is there."""
+    known = series_in(store)
+    rows = {cell.series.key: cell.row for cell in study.cells if cell.series is not None}
+    left = [series for series in study.series if series.key not in known]
+    for number, series in enumerate(left, start=1):
+        tell(f"Measures {rows[series.key]}, {number:,} of {len(left):,}.")
+        write_series(store, measured_now(series))
+
+
 def best_run(cell: Cell, runs: tuple[Run, ...]) -> Run | None:
     """Of a cell's finished runs the one that answers best when it is told what it should have written."""
     finished = [run for run in fitting(cell, runs) if run.status in FINISHED and run.accuracy is not None]
@@ -151,7 +163,8 @@ def known_of(store: Store) -> Known:
         record = store.decoding(run.key) if run.finished and run.task == "is-tree" else None
         if record is not None:
             decoded[run.key] = measured(record)
-    return Known(runs=runs, curves=_Curves(store), decoded=decoded)
+    series = {key: one.by_column for key, one in series_in(store).items()}
+    return Known(runs=runs, curves=_Curves(store), decoded=decoded, series=series)
 
 
 def known_in(bundle: Bundle) -> Known:
@@ -169,7 +182,7 @@ def known_in(bundle: Bundle) -> Known:
 
 
 def measured_in(study: Study, store: Store) -> dict[tuple[str, str, int], Measured]:
-    """The cells that need no training, each measured now."""
+    """The cells that need no training and take no time, each measured now."""
     return {
         (panel.name, cell.row, cell.column): cell.measure(store)
         for panel in study.panels

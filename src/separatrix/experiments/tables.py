@@ -25,9 +25,11 @@ __all__ = [
     "headings_of",
     "lines_below",
     "markdown",
+    "notes_of",
     "per_cent",
     "rows_of",
     "separations_text",
+    "whole_per_cent",
 ]
 
 NOTHING: Final = "–"
@@ -64,25 +66,50 @@ def per_cent(share: float, *, decimals: int = 1) -> str:
 
 def headings_of(panel: PanelOutcome) -> tuple[str, ...]:
     """What stands above the columns of a panel's rows."""
-    name = panel.panel.column_name
-    return ("model", name, "ours", "paper", "difference", "interval", "steps", "learning rate")
+    if panel.panel.wide:
+        return ("model", *map(panel.panel.label, panel.panel.columns))
+    paper = () if panel.ours else ("paper", "difference")
+    return ("model", panel.panel.column_name, "ours", *paper, "interval", "steps", "learning rate")
 
 
 def rows_of(panel: PanelOutcome) -> list[tuple[str, ...]]:
-    """A panel's cells as text, model by model with growing columns."""
-    return [
-        (
-            one.cell.row,
-            f"{one.cell.column:,}",
-            one.state if one.accuracy is None else per_cent(one.accuracy),
-            _paper(one),
-            NOTHING if one.difference is None else _signed(one.difference),
-            NOTHING if one.interval is None else "–".join(per_cent(end) for end in one.interval),
-            _steps(one),
-            NOTHING if one.rate is None else f"{one.rate:g}",
-        )
-        for one in _in_order(panel)
-    ]
+    """A panel's cells as text, model by model with growing columns; of a wide panel a line for each model.
+
+    Where no paper has the study, there is no column for its numbers.
+    """
+    if panel.panel.wide:
+        return [
+            (row, *(_short(panel.at(row, column)) for column in panel.panel.columns))
+            for row in panel.panel.rows
+        ]
+    return [(*_ours(panel, one), *_theirs(panel, one), *_how(one)) for one in _in_order(panel)]
+
+
+def whole_per_cent(share: float) -> str:
+    """A share as whole per cents: 100 is all, and 0 none."""
+    return str(min(99, max(1, round(100 * share))) if 0 < share < 1 else round(100 * share))
+
+
+def _short(one: CellOutcome | None) -> str:
+    if one is None:
+        return ""
+    return NOTHING if one.accuracy is None else whole_per_cent(one.accuracy)
+
+
+def _ours(panel: PanelOutcome, one: CellOutcome) -> tuple[str, ...]:
+    label = panel.panel.label(one.cell.column)
+    return one.cell.row, label, one.state if one.accuracy is None else per_cent(one.accuracy)
+
+
+def _theirs(panel: PanelOutcome, one: CellOutcome) -> tuple[str, ...]:
+    if panel.ours:
+        return ()
+    return _paper(one), NOTHING if one.difference is None else _signed(one.difference)
+
+
+def _how(one: CellOutcome) -> tuple[str, ...]:
+    interval = NOTHING if one.interval is None else "–".join(per_cent(end) for end in one.interval)
+    return interval, _steps(one), NOTHING if one.rate is None else f"{one.rate:g}"
 
 
 def lines_below(panel: PanelOutcome) -> list[str]:
@@ -90,22 +117,35 @@ def lines_below(panel: PanelOutcome) -> list[str]:
     lines = [f"Paper: {panel.source}"] if panel.source else []
     lines += [panel.panel.said] if panel.panel.said else []
     lines += [separations_text(panel)] if panel.separations() else []
-    far = [_place(panel, one.cell.row, one.cell.column) for one in _in_order(panel) if one.far_off]
+    far = [panel.panel.place(one.cell.row, one.cell.column) for one in _in_order(panel) if one.far_off]
     if far:
         lines.append(f"More than {100 * FAR:.0f} points from the paper with all steps taken: {_listed(far)}.")
-    return lines + _notes(panel)
+    return lines + notes_of(panel)
 
 
-def _notes(panel: PanelOutcome) -> list[str]:
-    """What is noted on cells, each note once."""
-    places: dict[str, list[str]] = {}
+def notes_of(panel: PanelOutcome) -> list[str]:
+    """What is noted on cells, each note once; the last lines below a panel."""
+    noted: dict[str, list[CellOutcome]] = {}
     for one in _in_order(panel):
         if one.note:
-            places.setdefault(one.note, []).append(_place(panel, one.cell.row, one.cell.column))
-    return [
-        f"{'Every cell' if 1 < len(at) == len(panel.cells) else _listed(at)}: {note}"
-        for note, at in places.items()
-    ]
+            noted.setdefault(one.note, []).append(one)
+    return [f"{_noted_at(panel, cells)}: {note}" for note, cells in noted.items()]
+
+
+def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:
+    """Where a note belongs: everywhere, to whole rows of several columns, or to columns of some rows."""
+    if 1 < len(cells) == len(panel.cells):
+        return "Every cell"
+    whole = {row: [one.cell.column for one in panel.cells if one.cell.row == row] for row in panel.panel.rows}
+    noted: dict[str, list[int]] = {}
+    for one in cells:
+        noted.setdefault(one.cell.row, []).append(one.cell.column)
+    rows: dict[str, list[str]] = {}
+    for row, columns in noted.items():
+        everywhere = 1 < len(columns) == len(whole[row])
+        labels = ", ".join(map(panel.panel.label, columns))
+        rows.setdefault("" if everywhere else f" at {panel.panel.column_name} = {labels}", []).append(row)
+    return "; ".join(f"{_listed(names)}{where}" for where, names in rows.items())
 
 
 def separations_text(panel: PanelOutcome) -> str:
@@ -132,7 +172,7 @@ def markdown(outcome: StudyOutcome) -> str:
     study = outcome.study
     parts = [
         f"## {study.name}: {study.title}",
-        f"{study.work}, {study.where}; budget {study.budget}. {study.claim}",
+        f"{_capital(study.source)}; budget {study.budget}. {study.claim}",
     ]
     for panel in outcome.panels:
         parts.append(f"### {panel.panel.title}")
@@ -167,7 +207,7 @@ def _csv_row(outcome: StudyOutcome, panel: PanelOutcome, one: CellOutcome) -> tu
         "panel": panel.panel.name,
         "model": one.cell.row,
         "column": panel.panel.column_name,
-        "at": str(one.cell.column),
+        "at": panel.panel.label(one.cell.column).replace(",", ""),
         "state": one.state,
         "paper_said": one.paper_said,
         "steps": _plain(one.steps),
@@ -210,8 +250,8 @@ def _asked(one: CellOutcome) -> int | None:
     return max(one.most_steps, *(job.training.steps for job in one.cell.jobs))
 
 
-def _place(panel: PanelOutcome, row: str, column: int) -> str:
-    return f"{row} at {panel.panel.column_name} = {column:,}"
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _keeps(pairs: Sequence[Separation]) -> str:
@@ -219,7 +259,7 @@ def _keeps(pairs: Sequence[Separation]) -> str:
 
 
 def _pairs(panel: PanelOutcome, pairs: Iterable[Separation]) -> list[str]:
-    return [_place(panel, f"{pair.better} over {pair.worse}", pair.column) for pair in pairs]
+    return [panel.panel.place(f"{pair.better} over {pair.worse}", pair.column) for pair in pairs]
 
 
 def _listed(places: Iterable[str]) -> str:

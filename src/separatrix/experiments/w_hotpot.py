@@ -9,7 +9,8 @@ from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.cells import Cell, Measured, Panel, Study
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.reading.hotpot import NEEDS_MODELS, PAPER_MODELS, read_hotpot, readings_of
-from separatrix.experiments.reading.prompts import ORDERS, Reading
+from separatrix.experiments.reading.prompts import Reading
+from separatrix.interop.asking import ORDERS
 
 if TYPE_CHECKING:
     from separatrix.experiments.reading.hotpot import HotpotOutcome

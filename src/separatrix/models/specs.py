@@ -125,10 +125,17 @@ def kind_and_config(model: str | ModelConfig) -> tuple[type[Population], ModelCo
 
 
 def model_spec_of(kind: type[Population], config: ModelConfig) -> ModelSpec:
-    """Every parameter; one that a file cannot hold is refused."""
+    """Every parameter; one that a file cannot hold is refused.
+
+    Parameters that are newer than files of their model are left out while they have their defaults.
+    """
     if not isinstance(config, kind.Config):
         raise InvalidInput(f"{kind.name} is configured by its own Config; got a {type(config).__qualname__}.")
-    fields = [each.name for each in dataclasses.fields(config) if each.init]
+    fields = [
+        each.name
+        for each in dataclasses.fields(config)
+        if each.init and not (each.metadata.get("newer") and getattr(config, each.name) == each.default)
+    ]
     params = {name: _plain(kind, name, getattr(config, name)) for name in fields}
     return ModelSpec(name=kind.name, params=params, code=kind.code)
 

@@ -16,7 +16,8 @@ from separatrix.models.attention import Attention
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.laws import normal
 from separatrix.models.members import LayerNorm
-from separatrix.models.stack import Block, Reading, Stack, StackConfig
+from separatrix.models.other_attention import AttentionName, OtherAttention
+from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
 from separatrix.options import option, require
 
 __all__ = ["Transformer"]
@@ -39,6 +40,9 @@ class Transformer(Stack):
         heads: int = option(4, help="attention heads of a block")
         ffn: int = option(0, help="inner width of the feed-forward map; 0 for four times the width")
         causal: bool = option(True, help="attend to the left only")
+        attention: AttentionName = option(
+            "softmax", help="shares of a head: softmax, sparsemax or average-hard", newer=True
+        )
 
         def validate(self) -> None:
             """Heads share the width evenly."""
@@ -73,7 +77,12 @@ class Transformer(Stack):
         members, width = self.members, self.config.width
         law, last = normal(_DEVIATION), normal(_DEVIATION / math.sqrt(2 * self.config.layers))
         inner, heads = self.shape
-        attention = Attention(members, width, heads, law=law, last=last, causal=self.config.causal)
+        shares, causal = self.config.attention, self.config.causal
+        attention: Mixer = (
+            Attention(members, width, heads, law=law, last=last, causal=causal)
+            if shares == "softmax"
+            else OtherAttention(members, width, heads, shares=shares, law=law, last=last, causal=causal)
+        )
         feed_forward = Perceptron(members, width, inner, law=law, last=last)
         return Block(attention, LayerNorm(members, width), feed_forward, LayerNorm(members, width))
 

@@ -1,0 +1,56 @@
+"""Index lookup far beyond the papers' lengths: up to 3,200, where S ends at 400."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from separatrix.experiments import EXPERIMENTS
+from separatrix.experiments.cells import OURS, Cell, Panel, Study
+from separatrix.experiments.protocols import Protocol, Settings, named, s_jobs, s_protocol, s_shape
+from separatrix.tasks import task
+
+__all__ = ["x_lengths"]
+
+_MODELS: Final = (("TF", 1, 64), ("TF", 2, 64), ("Mamba", 2, 64), ("LSTM", 1, 64))
+_QUICK: Final = {
+    ("TF-(1,64)", 800): 250_000,
+    ("TF-(1,64)", 1600): 40_000,
+    ("Mamba-(2,64)", 800): 2_000,
+    ("LSTM-(1,64)", 800): 1_000,
+}
+"""Steps of the cells that tell most in ten minutes: S's Transformer had needed 130,000 at 400."""
+_SLOWLY: Final = (1e-4, 5e-5)
+"""The rates for attention in a quick look: the longer the input, the smaller the one that wins."""
+
+
+@EXPERIMENTS.register("x-lengths")
+def x_lengths(settings: Settings) -> Study:
+    """One and two layers of attention, and two recurrent models as wide."""
+    columns = settings.of(smoke=(8,), quick=(800, 1600), paper=(400, 800, 1600, 3200))
+    cells = []
+    for label, *size in _MODELS:
+        layers, width = s_shape(settings, *size)
+        row = named(label, layers, width)
+        for n in columns:
+            if settings.budget == "quick" and (row, n) not in _QUICK:
+                continue
+            lookup = task("index-lookup", n=n, alphabet=8 if settings.small else 64)
+            protocol = _protocol(settings, label, _QUICK.get((row, n), 0))
+            jobs = s_jobs(settings, protocol, lookup, label, layers=layers, width=width)
+            cells.append(Cell(row=row, column=n, jobs=jobs))
+    return Study(
+        name="x-lengths",
+        title="Index lookup up to 3,200",
+        work=None,
+        where=OURS,
+        claim="One layer of attention suffices at every length, by theorem. Looked for is how far training "
+        "finds it: the number of places grows, and every example asks for one.",
+        budget=settings.budget,
+        panels=(Panel(name="index-lookup", title="Index lookup", cells=tuple(cells), curves_at=columns[0]),),
+    )
+
+
+def _protocol(settings: Settings, label: str, quick_steps: int) -> Protocol:
+    protocol = s_protocol(settings, label, quick_steps=quick_steps)
+    return replace(protocol, rates=_SLOWLY) if settings.budget == "quick" and label == "TF" else protocol

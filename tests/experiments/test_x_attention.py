@@ -1,0 +1,134 @@
+"""Other attention: shares against slow oracles, and witnesses that survive it or do not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from separatrix.experiments import study_of
+from separatrix.experiments.attention_variants import _FROM_LOGITS, VARIANTS, with_attention
+from separatrix.experiments.cells import chosen
+from separatrix.experiments.measurements import read_series
+from separatrix.experiments.plain_witnesses import count_right, plain_witnesses, tried
+from separatrix.experiments.projecting import projection_of
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.reproducing import reproduce
+from separatrix.store import Store
+from separatrix.store.bundles import results_folder
+
+SMALL = {plain.row: plain for plain in plain_witnesses(6)}
+rows_of_logits = st.lists(st.integers(-6, 6).map(lambda eighth: eighth / 4), min_size=1, max_size=5)
+
+
+def by_every_support(logits: list[float]) -> list[float]:
+    """The nearest point of the simplex: of all supports the one whose shares are positive and optimal."""
+    best, nearest = [], math.inf
+    for size in range(1, len(logits) + 1):
+        for support in itertools.combinations(range(len(logits)), size):
+            shift = (sum(logits[i] for i in support) - 1) / size
+            shares = [logits[i] - shift if i in support else 0.0 for i in range(len(logits))]
+            distance = sum((a - b) ** 2 for a, b in zip(shares, logits, strict=True))
+            if min(shares) >= 0 and distance < nearest - 1e-12:
+                best, nearest = shares, distance
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(logits=rows_of_logits, scale=st.sampled_from([0.1, 1.0, 1e6]), hidden=st.integers(0, 2))
+def test_sparsemax_is_the_nearest_point_of_the_simplex(
+    logits: list[float], scale: float, hidden: int
+) -> None:
+    scaled = [scale * each for each in logits]
+    row = torch.tensor([[*scaled, *[1e9] * hidden]], dtype=torch.float64)
+    mask = torch.tensor([[True] * len(logits) + [False] * hidden])
+    shares = _FROM_LOGITS["sparsemax"](row, mask)[0].tolist()
+    assert shares[: len(logits)] == pytest.approx(by_every_support(scaled), abs=1e-9)
+    assert shares[len(logits) :] == [0.0] * hidden
+
+
+@settings(max_examples=60, deadline=None)
+@given(logits=rows_of_logits, hidden=st.integers(0, 2))
+def test_hard_attention_takes_the_largest(logits: list[float], hidden: int) -> None:
+    row = torch.tensor([[*logits, *[1e9] * hidden]], dtype=torch.float64)
+    mask = torch.tensor([[True] * len(logits) + [False] * hidden])
+    largest = [place for place, each in enumerate(logits) if each == max(logits)]
+    wanted = {
+        "average-hard": {place: 1 / len(largest) for place in largest},
+        "leftmost": {largest[0]: 1.0},
+        "last": {largest[-1]: 1.0},
+    }
+    for variant, shares in wanted.items():
+        found = _FROM_LOGITS[variant](row, mask)[0].tolist()
+        assert found == pytest.approx([shares.get(place, 0.0) for place in range(len(found))])
+
+
+def test_logits_that_differ_in_their_last_bits_are_equal() -> None:
+    row, mask = torch.tensor([[1e3, 1e3 * (1 + 1e-15), 999.0]], dtype=torch.float64), torch.ones(1, 3).bool()
+    assert _FROM_LOGITS["leftmost"](row, mask).tolist() == [[1.0, 0.0, 0.0]]
+    assert _FROM_LOGITS["average-hard"](row, mask).tolist() == [[0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("row", ["S-T1: index-lookup", "R-M3: match3", "S-T6: equality", "W-4.6: c-gram"])
+def test_with_softmax_a_witness_is_what_it_was(row: str) -> None:
+    plain = SMALL[row]
+    rows = tried(plain.task, "random", 6)
+    before, after = plain.witness.model.forward(rows), with_attention(plain.witness.model, "softmax")
+    assert torch.allclose(after.forward(rows), before, rtol=1e-9, atol=1e-9)
+    assert after.size(6, 64) == plain.witness.model.size(6, 64)
+
+
+@pytest.mark.parametrize(
+    ("row", "survives"),
+    [
+        ("S-T1: index-lookup", {"softmax", "sparsemax", "average-hard", "leftmost", "last"}),
+        ("R-qSA: q-sparse-averaging", {"softmax", "sparsemax", "average-hard"}),
+        ("UP-TF1: dyck, linear size", {"softmax", "sparsemax", "average-hard", "linear"}),
+    ],
+)
+def test_what_survives_depends_on_what_a_head_takes_together(row: str, survives: set[str]) -> None:
+    plain = SMALL[row]
+    rows = tried(plain.task, "random", 24)
+    right = {v: count_right(with_attention(plain.witness.model, v), plain.task, rows) for v in VARIANTS}
+    assert {variant for variant, count in right.items() if count == len(rows)} == survives
+
+
+def test_a_line_says_why_weights_fail(tmp_path: Path) -> None:
+    study = chosen(study_of("x-attention"), panels=["witnesses-random"], rows=["R-qSA", "S-T1"])
+    panel = reproduce(study, Store(tmp_path), device="cpu").outcome.panels[0]
+    notes = {(one.cell.row[:4], VARIANTS[one.cell.column]): one.note for one in panel.cells}
+    assert notes["S-T1", "last"] == notes["R-qS", "sparsemax"] == ""
+    assert notes["R-qS", "last"].startswith("what is asked for is a mean over several largest logits")
+    assert notes["S-T1", "linear"] == "shares in proportion to φ(q)·φ(k) leave weight on every place"
+
+
+def test_trained_are_the_kinds_that_learn() -> None:
+    lookup, dyck = study_of("x-attention", Settings(budget="paper")).panels[2:]
+    for panel, layers in ((lookup, 1), (dyck, 2)):
+        kinds = ("softmax", "sparsemax", "average-hard", "linear")
+        assert panel.rows == tuple(f"TF-({layers},64): {kind}" for kind in kinds)
+        models = {cell.row: cell.jobs[0].model for cell in panel.cells}
+        softmax, sparse, hard, linear = models.values()
+        assert (sparse.params["attention"], hard.params["attention"]) == ("sparsemax", "average-hard")
+        assert linear.name == "linear-transformer"
+        # The plain one is the paper's own, so that its runs count.
+        theirs = [job.model for job in study_of("s-fig2", Settings(budget="paper")).jobs]
+        assert softmax in theirs
+    assert 3 < projection_of(study_of("x-attention", Settings(budget="quick"))).minutes < 10
+
+
+def test_what_is_kept_of_witnesses_is_all_and_says_what_the_docs_say() -> None:
+    results = results_folder()
+    assert results is not None
+    kept = read_series(results / "x-attention")
+    study = study_of("x-attention", Settings(budget="paper"))
+    assert {series.key for series in study.series} == set(kept)
+    for one in kept.values():
+        whole = {VARIANTS[c] for c, found in one.by_column.items() if found.right == found.examples}
+        assert {"softmax", "sparsemax", "average-hard"} <= whole
+        assert ("leftmost" in whole) == ("last" in whole)
