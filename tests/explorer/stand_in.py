@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 
 
@@ -15,6 +16,8 @@ def main() -> None:
         question = json.loads(line)
         match question["asked"].get("do"):
             case "hang":
+                if "begun" in question["asked"]:
+                    open(question["asked"]["begun"], "w").close()
                 time.sleep(600)
             case "wait":
                 while not os.path.exists(question["asked"]["until"]):
@@ -22,9 +25,17 @@ def main() -> None:
             case "die":
                 os._exit(3)
             case "refuse":
-                print(json.dumps({"status": 400, "error": "It needs one thing; got another."}), flush=True)
+                error = "It needs one thing; got another." + question["asked"].get("of", "")
+                print(json.dumps({"status": 400, "error": error}), flush=True)
                 continue
-        answer = {"view": question["view"], "asked": question["asked"], "process": os.getpid()}
+            case "large":
+                question["asked"]["large"] = "x" * 7 * 2**20
+        answer = {
+            "view": question["view"],
+            "asked": question["asked"],
+            "process": os.getpid(),
+            "place": tempfile.gettempdir(),
+        }
         print(json.dumps({"status": 200, "answer": answer}), flush=True)
 
 

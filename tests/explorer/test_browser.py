@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -187,3 +189,56 @@ def test_when_the_server_is_gone_the_page_says_so(browser: Browser, explored: Se
             downloadThroughput=-1,
             uploadThroughput=-1,
         )
+
+
+def test_an_address_with_a_stray_percent_sign_shows_a_view(browser: Browser, explored: Served) -> None:
+    visit(browser, f"{explored.address}/#%")
+    answered(browser)
+    assert text(browser, "h1") == "Attention"
+    stayed_here(browser, explored.address)
+
+
+def test_without_a_list_of_files_the_views_still_work(browser: Browser, explored: Served) -> None:
+    browser.call("Network.setBlockedURLs", urls=["*/api/files"])
+    try:
+        visit(browser, f"{explored.address}/#attention")
+        answered(browser)
+        wait(browser, "document.querySelector('.heat-row')")
+        time.sleep(0.3)
+        assert browser.evaluate("document.querySelectorAll('.heat-row').length") > 0
+    finally:
+        browser.call("Network.setBlockedURLs", urls=[])
+
+
+TRESPASS = """(() => {
+  window.ran = [];
+  const script = document.createElement("script");
+  script.textContent = "window.ran.push('inline script')";
+  const style = document.createElement("style");
+  style.textContent = "body { --ran: 1 }";
+  const base = document.createElement("base");
+  base.href = "http://127.0.0.1:9/";
+  document.body.append(script, style, base);
+  try { setTimeout("window.ran.push('text as code')", 0); } catch { /* refused at once */ }
+  fetch("http://127.0.0.1:9/").then(() => window.ran.push("fetch"), () => {});
+  new Image().src = "http://127.0.0.1:9/image.png";
+})()"""
+REFUSED = ("script-src", "style-src", "base-uri", "connect-src|default-src", "img-src")
+
+
+@pytest.mark.parametrize("path", ["/", "/atlas"])
+def test_the_browser_keeps_to_the_policy(browser: Browser, explored: Served, path: str) -> None:
+    while explored.get(path).status == 202:
+        time.sleep(0.5)
+    visit(browser, f"{explored.address}{path}")
+    wait(browser, "document.querySelector('h1')")
+    time.sleep(0.5)
+    stayed_here(browser, explored.address)
+    browser.evaluate(TRESPASS)
+    time.sleep(0.5)
+    assert browser.evaluate("window.ran") == []
+    assert browser.evaluate("getComputedStyle(document.body).getPropertyValue('--ran')") == ""
+    assert browser.evaluate("document.baseURI") == f"{explored.address}{path}"
+    said = [event["entry"]["text"] for method, event in browser.events if method == "Log.entryAdded"]
+    for directive in REFUSED:
+        assert any(re.search(f"Content Security Policy.*(?:{directive})", each) for each in said), directive

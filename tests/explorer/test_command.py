@@ -58,10 +58,22 @@ def test_an_address_that_others_can_reach_has_to_be_meant(capsys: pytest.Capture
         ),
         ("0.0.0.0", 9, ("a.example", "b:1"), ["a.example:9", "b:1", "127.0.0.1:9", "localhost:9", "[::1]:9"]),
         ("::1", 9, (), ["[::1]:9", "127.0.0.1:9", "localhost:9"]),
+        (
+            "::",
+            9,
+            ("fe80::1", "[fe80::2]:8"),
+            ["[fe80::1]:9", "[fe80::2]:8", "127.0.0.1:9", "localhost:9", "[::1]:9"],
+        ),
     ],
 )
 def test_its_own_names(host: str, port: int, allowed: tuple[str, ...], names: list[str]) -> None:
     assert _names(host, port, allowed) == names
+
+
+@pytest.mark.parametrize("name", ["", "*", "http://a.example/", "a b", "a.example:99999", "a.example/", "é"])
+def test_a_name_that_lets_nobody_in_is_refused(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    said = refused(capsys, "--host", "0.0.0.0", "--port", "0", "--allow-host", name)
+    assert "as it stands in the browser's address" in said
 
 
 def test_without_the_extra_it_says_what_to_install(

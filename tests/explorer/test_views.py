@@ -12,6 +12,7 @@ import torch
 
 import separatrix
 from separatrix.errors import SeparatrixError
+from separatrix.evidence import Case
 from separatrix.explorer.folder import Folder
 from separatrix.explorer.listing import listing
 from separatrix.explorer.view import Deadline, TimeIsUp, View
@@ -129,6 +130,40 @@ def test_witnesses_of_the_folder_are_listed_and_shown(witnesses: Path) -> None:
     assert answer(worst.VIEW, witnesses, path="kept/equality", strength=10)["verdict"] == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [(attention.VIEW, "associative-recall · transformer-2"), (state.VIEW, "associative-recall · rnn")],
+)
+def test_the_largest_n_that_the_page_offers_is_answered(view: View, name: str, tmp_path: Path) -> None:
+    assert answer(view, tmp_path, witness=name, n=32)["right"] is True
+
+
+def test_cases_say_together_what_each_says() -> None:
+    task = separatrix.task("index-lookup", n=3, alphabet=4)
+    proved = Case(query="@1", target="s0", verdict="proved", margin=1.5, asked=3)
+    unknown = Case(query="@2", target="s1", verdict="unknown", margin=-1e30, asked=3)
+    row = task.parse("s1 s2 s3 @2")
+    wrong = Case(
+        query="@2",
+        target="s2",
+        verdict="refuted",
+        margin=-2.0,
+        asked=3,
+        input=tuple(row.tolist()),
+        answered=1,
+    )
+    assert worst._of_cases(task, [proved], complete=True)["verdict"] == "proved"
+    cut = worst._of_cases(task, [proved], complete=False)
+    assert cut["verdict"] == "unknown"
+    assert "no time for the others" in str(cut["reason"])
+    mixed = worst._of_cases(task, [proved, unknown], complete=True)
+    assert (mixed["verdict"], mixed["worst"]) == ("unknown", None)
+    assert [each["margin"] for each in mixed["cases"]] == [None, 1.5]  # type: ignore[attr-defined]
+    found: Any = worst._of_cases(task, [proved, unknown, wrong], complete=False)
+    assert (found["verdict"], found["worst"]["input"]) == ("refuted", "s1 s2 s3 @2")
+    assert (found["worst"]["expected"], found["worst"]["answered"]) == ("s2", "s1")
+
+
 def test_a_damaged_witness_is_listed_with_the_reason(witnesses: Path, tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "witness.json").write_text('{"schema": "another"}')
@@ -194,3 +229,21 @@ def test_trained_runs_of_a_store_are_shown(tmp_path: Path) -> None:
     with pytest.raises(SeparatrixError, match="grows with every token"):
         answer(state.VIEW, tmp_path, path="runs", run=runs["transformer"])
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_a_trained_layer_of_attention_is_proved_or_broken_case_by_case(tmp_path: Path) -> None:
+    task = separatrix.task("index-lookup", n=4, alphabet=4)
+    member, training = separatrix.Member(seed=0, lr=1e-3), separatrix.Training(steps=3)
+    store = separatrix.Store(tmp_path / "runs")
+    model = separatrix.model("transformer", layers=1, width=16, heads=2)
+    separatrix.train(task, model, members=[member], training=training, store=store, device="cpu")
+    (run,) = store.runs()
+    found = answer(worst.VIEW, tmp_path, path="runs", run=run.key)
+    assert (found["verdict"], len(found["cases"])) == ("refuted", 16)
+    assert found["worst"]["expected"] != found["worst"]["answered"]
+    row = task.parse(found["worst"]["input"])
+    assert task.render_target(task.solve(row.unsqueeze(0)).answer[0]) == found["worst"]["expected"]
+    cut: Any = worst.VIEW.answer({"path": "runs", "run": run.key}, Folder(tmp_path), Deadline(0.0))
+    assert 1 <= len(cut["cases"]) < 16
+    assert "no time for the others" in cut["reason"]

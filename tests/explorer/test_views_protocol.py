@@ -69,6 +69,7 @@ def test_every_run_on_its_example_under_every_split(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if SETTINGS[name].task in ORACLES])
+@pytest.mark.slow
 def test_other_inputs_against_oracles_of_the_test(name: str) -> None:
     oracle, texts = ORACLES[SETTINGS[name].task]
     for text in texts:
@@ -78,7 +79,15 @@ def test_other_inputs_against_oracles_of_the_test(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"), [("([])[()]", "1"), ("((()))[]", "0"), ("([)]", "0"), ("()", "1"), ("(]", "0")]
+    ("text", "answer"),
+    [
+        ("([])[()]", "1"),
+        ("([)]", "0"),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (("((()))[]", "0"), ("()", "1"), ("(]", "0"))
+        ),
+    ],
 )
 def test_brackets(text: str, answer: str) -> None:
     for name in ("dyck by rnn", "dyck by transformer-1"):

@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from separatrix.errors import InvalidFile
+from separatrix.explorer import worker
+from separatrix.explorer.folder import Folder
 from separatrix.explorer.limits import Limits
+from separatrix.explorer.view import Answer
 from separatrix.explorer.views import VIEWS
 from tests.explorer.serving import Served, serving
 
@@ -63,6 +67,41 @@ def put(
     process.stdin.flush()
     line = process.stdout.readline()
     return json.loads(line) if line else None
+
+
+def raising(error: Exception) -> Answer:
+    def answer(asked: object, folder: object, deadline: object) -> dict[str, object]:
+        raise error
+
+    return answer
+
+
+def test_what_a_file_makes_an_error_say_does_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = worker._Question(view="odd", asked={}, seconds=1.0)
+    found = worker._reply(raising(RuntimeError("\x1b[2J\x07 is here")), question, Folder(tmp_path))
+    assert (found["status"], "\x1b" in str(found)) == (500, False)
+    said = capsys.readouterr().err
+    assert "RuntimeError: \\x1b[2J\\x07 is here\n" in said
+    assert "\x1b" not in said
+
+
+def test_no_room_is_said_plainly_whoever_says_it(tmp_path: Path) -> None:
+    question = worker._Question(view="odd", asked={}, seconds=1.0)
+    for error in (MemoryError(), InvalidFile("[enforce fail at x.cpp] can't allocate memory: 10 bytes")):
+        found = worker._reply(raising(error), question, Folder(tmp_path))
+        assert (found["status"], found["error"]) == (400, "This does not fit in memory; choose a smaller n.")
+
+
+@pytest.mark.slow
+def test_a_folder_that_has_become_a_link_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "served").symlink_to(tmp_path / "other")
+    with started("-P", "-m", "separatrix.explorer.worker", str(tmp_path / "served")) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == ""
+        assert process.wait(30) == 1
 
 
 @pytest.mark.slow

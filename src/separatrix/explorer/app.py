@@ -21,13 +21,13 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from separatrix.errors import SeparatrixError
 from separatrix.explorer.atlas_page import AtlasPage
-from separatrix.explorer.guard import Guard, refusal
+from separatrix.explorer.guard import Guard, in_json, refusal
 from separatrix.explorer.limits import Limits
 from separatrix.explorer.workers import Reply, Workers
 from separatrix.records import parse_json
@@ -64,7 +64,7 @@ def explorer(
 
     async def views(request: Request) -> Response:
         try:
-            return JSONResponse({"views": await workers.views()})
+            return in_json({"views": await workers.views()})
         except TimeoutError:
             return refusal(503, "The explorer is still starting; try again.", retry_after="2")
 
@@ -88,12 +88,13 @@ def explorer(
     app = Starlette(
         routes=[
             *_pages(files("separatrix.explorer") / "page"),
+            Route("/favicon.ico", _nothing, methods=["GET"]),
             Route("/atlas", page.respond, methods=["GET"]),
             Route("/api/views", views, methods=["GET"]),
             Route("/api/files", listed, methods=["GET"]),
             Route("/api/{name:str}", asked, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _unknown},
+        exception_handlers={HTTPException: _unknown, Exception: _ours},
         lifespan=alive,
     )
     return Guard(app, hosts=hosts, longest=limits.header)
@@ -120,6 +121,11 @@ def _page(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]
         return Response(content, media_type=kind)
 
     return respond
+
+
+async def _nothing(request: Request) -> Response:
+    """Browsers ask for an icon of every page that names none; there is none, and no reason to complain."""
+    return Response(status_code=204)
 
 
 class _Refused(Exception):
@@ -165,7 +171,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
 
 def _response(reply: Reply) -> Response:
     if reply.status == 200:
-        return JSONResponse(reply.answer)
+        return in_json(reply.answer)
     later = {"retry_after": "1"} if reply.status == 503 else {}
     return refusal(reply.status, reply.error, **later)
 
@@ -175,3 +181,8 @@ async def _unknown(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         return refusal(405, "This address does not take that method.", **(error.headers or {}))
     return refusal(404, "There is nothing at this address; the explorer begins at /.")
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    """Our own mistake; the terminal has the rest."""
+    return refusal(500, "Something went wrong inside the explorer; its terminal has the details.")

@@ -1,8 +1,8 @@
 """The folder that the explorer was started in: what lies in it, and nothing else.
 
-Every name is looked up component by component from an open descriptor of the folder, without following a
-link, so no name leads out of it, whatever is renamed meanwhile. What is read is copied to a private place
-first; that is where the readers of witnesses and stores then look, so nothing here is ever written to.
+Every name is looked up component by component from a descriptor of the folder, without following a link, so
+no name leads out of it, whatever is renamed meanwhile. What is read is copied to a private place first; that
+is where the readers of witnesses and stores then look, so nothing here is ever written to.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, final
 
@@ -111,7 +112,8 @@ def _parts(path: str) -> tuple[str, ...]:
 def _look(here: int, prefix: str, depth: int, found: list[Entry], budget: list[int]) -> None:
     try:
         with os.scandir(here) as listing:
-            inside = sorted(listing, key=lambda each: each.name)
+            # Of a folder with millions of names as many are read as would be looked at.
+            inside = sorted(islice(listing, MOST_SEEN), key=lambda each: each.name)
     except OSError:
         return
     names = {each.name for each in inside if each.is_file(follow_symlinks=False)}

@@ -7,15 +7,17 @@ the explorer itself, or from no browser at all; and no other page may embed, rea
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["POLICY", "Guard", "refusal"]
+__all__ = ["POLICY", "Guard", "in_json", "refusal"]
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -35,12 +37,19 @@ _HEADERS: Final[Mapping[str, str]] = MappingProxyType(
 """On every response, unless it has its own."""
 _LONGEST_TARGET: Final = 1024
 _READ: Final = ("GET", "HEAD")
+_ATLAS: Final = "/atlas"
 
 
-def refusal(status: int, sentence: str, **headers: str) -> JSONResponse:
+def in_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A response in JSON, all of it ASCII: half a character in a text is no reason to fail."""
+    content = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Response(content, status_code=status, headers=headers, media_type="application/json")
+
+
+def refusal(status: int, sentence: str, **headers: str) -> Response:
     """A response that says in one sentence what is wrong."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return JSONResponse({"error": sentence}, status_code=status, headers=named)
+    return in_json({"error": sentence}, status, named)
 
 
 @final
@@ -61,17 +70,26 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        begun = False
+
         async def sent(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         refused = self._refused(scope)
-        await (refused or self._app)(scope, receive, sent)
+        try:
+            await (refused or self._app)(scope, receive, sent)
+        except asyncio.CancelledError:
+            # The server ends and has waited long enough; whoever asked is told, and the terminal stays quiet.
+            if not begun:
+                await refusal(503, "The explorer has ended.")(scope, receive, sent)
 
-    def _refused(self, scope: Scope) -> JSONResponse | None:
+    def _refused(self, scope: Scope) -> Response | None:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
@@ -85,6 +103,8 @@ class Guard:
         question = path.startswith("/api/")
         if method not in (*_READ, "POST") or (method == "POST" and not question):
             return refusal(405, "Pages are read with GET and questions are put with POST.", allow="GET, HEAD")
+        # The first who asks for the atlas makes this machine compute for a while, which is a question too.
+        question = question or path == _ATLAS
         if question and not self._own(headers, hosts[0], needs_origin=method == "POST"):
             return refusal(403, "Only the explorer's own page may ask; this request comes from another.")
         return None

@@ -25,13 +25,20 @@ class Limits:
     """Bytes of a question."""
     body_seconds: float = 10.0
     """For a question to arrive."""
+    head_seconds: float = 20.0
+    """For a request's headers to arrive, or for an answer to be taken; then the connection is cut."""
     header: int = 16 * 2**10
     """Bytes of a request's headers."""
     answer: int = 8 * 2**20
     """Bytes of an answer."""
     connections: int = 128
     """Open at once; more are turned away."""
-    memory: int = 6 * 2**30
+    memory: int = 3 * 2**30
     """Bytes of data that a process may hold, where the system can limit it."""
     jobs: int = 50_000
     """Answers after which a process makes room for a fresh one."""
+
+    @property
+    def turn_seconds(self) -> float:
+        """The longest that a request can be in work: to arrive, to wait twice, to be answered and taken."""
+        return self.body_seconds + 2 * self.patience + self.seconds + self.head_seconds

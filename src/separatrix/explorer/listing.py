@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from separatrix.errors import SeparatrixError
+from separatrix.errors import InvalidFile, SeparatrixError
 from separatrix.explorer.folder import Folder
 from separatrix.explorer.opening import opened_store
 from separatrix.explorer.view import Deadline
@@ -19,15 +19,18 @@ __all__ = ["listing"]
 
 _MOST_RUNS: Final = 200
 _LARGEST_SPEC: Final = 2**20
+_LONGEST_FORM: Final = 100
 
 
 def listing(folder: Folder, deadline: Deadline) -> JsonObject:
     """Everything that a view can open; what cannot be read is listed with the reason."""
     found: list[JsonObject] = []
+    enough = deadline.left / 2
     for entry in folder.entries():
-        deadline.check()
         about: JsonObject = {"path": entry.path, "kind": entry.kind}
         try:
+            if deadline.left <= enough:
+                raise InvalidFile("There was no time left to look into this; serve a smaller folder.")
             about |= _witness(folder, entry.path) if entry.kind == "witness" else _store(folder, entry.path)
         except SeparatrixError as problem:
             about["problem"] = str(problem)
@@ -37,13 +40,17 @@ def listing(folder: Folder, deadline: Deadline) -> JsonObject:
 
 def _witness(folder: Folder, path: str) -> JsonObject:
     record = WitnessRecord.from_json(parse_json(folder.read(path, SPEC, most=_LARGEST_SPEC), what=SPEC))
+    n, model = thaw(record.task.params.get("n")), json.loads(record.model)
+    form = model.get("form") if isinstance(model, dict) else None
+    if not isinstance(n, int | None) or not isinstance(form, str) or len(form) > _LONGEST_FORM:
+        raise InvalidFile(f"'{SPEC}' does not say of which size its task is and of which form its model.")
     return {
         "task": record.task.name,
-        "n": thaw(record.task.params.get("n")),
+        "n": n,
         "family": record.family,
         "theorem": record.theorem,
         "writes": record.script is not None,
-        "form": json.loads(record.model)["form"],
+        "form": form,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,12 +14,17 @@ from starlette.types import ASGIApp
 
 from separatrix.errors import InvalidInput
 from separatrix.explorer.app import explorer
+from separatrix.explorer.connections import connections_within
 from separatrix.explorer.folder import Folder
 from separatrix.explorer.limits import Limits
 
 __all__ = ["serve", "server_of"]
 
 _USUAL_PORT: Final = 80
+_NAME: Final = re.compile(
+    r"(?P<name>[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?", re.IGNORECASE
+)
+"""A Host header: a name or an address, IPv6 in brackets, and perhaps a port."""
 
 
 def serve(
@@ -50,10 +56,10 @@ def server_of(app: ASGIApp, limits: Limits) -> uvicorn.Server:
     """A server within the limits that says nothing about itself."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=connections_within(limits),
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -95,14 +101,41 @@ def _listening(host: str, port: int, allowed: Sequence[str]) -> socket.socket:
 
 def _names(host: str, port: int, allowed: Sequence[str]) -> list[str]:
     """The Host headers that are the explorer's own; the first is the one to open."""
-    shown = f"[{host}]" if ":" in host else host
-    everywhere = host in ("0.0.0.0", "::", "")
-    names = ["127.0.0.1", "localhost", "[::1]", *allowed]
-    ordered = [*allowed, *names] if everywhere else [shown, *names]
+    given = [_name(each) for each in allowed]
+    names = ["127.0.0.1", "localhost", "[::1]", *given]
+    ordered = [*given, *names] if _everywhere(host) else [_bracketed(host), *names]
     with_port = [name if _has_port(name) else f"{name}:{port}" for name in ordered]
     bare = ordered if port == _USUAL_PORT else []
     return list(dict.fromkeys([*with_port, *bare]))
 
 
+def _name(given: str) -> str:
+    """A name as a Host header has it; what could never be one is refused, because it would let nobody in."""
+    name = _bracketed(given)
+    found = _NAME.fullmatch(name)
+    if found is None or int(found["port"] or 0) >= 1 << 16:
+        raise InvalidInput(
+            f"--allow-host takes a name or an address as it stands in the browser's address, perhaps with a "
+            f"port, such as explorer.example or explorer.example:8080; got {given[:80]!r}."
+        )
+    return name
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+
+
+def _everywhere(host: str) -> bool:
+    """Whether an address stands for all of a machine's, so that nobody can type it."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return host in ("", "0")
+
+
 def _has_port(name: str) -> bool:
-    return name.rpartition(":")[2].isdecimal() and not name.endswith("]") and name.count(":") == 1
+    return (
+        name.rpartition(":")[2].isdecimal()
+        and not name.endswith("]")
+        and (name.startswith("[") or name.count(":") == 1)
+    )

@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TextIO, final
 
 import torch
@@ -75,14 +76,22 @@ def _reply(answer: Answer, question: _Question, folder: Folder) -> dict[str, obj
         return {"status": 200, "answer": json.loads(json.dumps(found, allow_nan=False))}
     except TimeIsUp as error:
         return {"status": 504, "error": str(error)}
-    except SeparatrixError as error:
-        return {"status": 400, "error": " ".join(str(error).split())}
     except Exception as error:
-        # The second is torch's own way to say it.
+        # The second is torch's own way to say it, and readers of files repeat what it says.
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
             return {"status": 400, "error": _NO_ROOM}
-        traceback.print_exc()
+        if isinstance(error, SeparatrixError):
+            return {"status": 400, "error": " ".join(str(error).split())}
+        print(_printable(traceback.format_exc()), file=sys.stderr, flush=True)
         return {"status": 500, "error": _INSIDE}
+
+
+def _printable(text: str) -> str:
+    """What a stranger's file made an error say must not steer the terminal."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+        for each in text
+    )
 
 
 def _too_long(length: int, most: int) -> str:
@@ -127,7 +136,10 @@ def main() -> None:
     """The process's own beginning."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this process
     torch.set_num_threads(1)
-    serve(every_view(), Folder(sys.argv[1]), Limits())
+    folder = Folder(sys.argv[1])
+    if folder.root != Path(sys.argv[1]):
+        raise SystemExit(f"'{sys.argv[1]}' has become a link since the explorer was started.")
+    serve(every_view(), folder, Limits())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import sys
+import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ _PAUSE: Final = 1.0
 """Seconds before a process that could not start is started again."""
 _MARGIN: Final = 0.5
 """Seconds that a process has to say by itself that its time is over."""
+_LAST: Final = 1.0
+"""Seconds for a process that has closed its output to end by itself."""
 
 
 @final
@@ -41,11 +45,17 @@ class Reply:
 
 @final
 class _Worker:
-    """One process and how many questions it has answered."""
+    """One process, its place for copies of files, and how many questions it has answered."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, place: Path) -> None:
         self.process = process
         self.answered = 0
+        self._place = place
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended without being told to."""
+        return self.process.returncode is not None
 
     async def line(self) -> object:
         """The next thing that it writes; None when it has ended."""
@@ -60,10 +70,17 @@ class _Worker:
         await self.process.stdin.drain()
 
     async def end(self) -> None:
-        """Now, whatever it is doing."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
+        """Now, whatever it is doing; what it has copied goes with it."""
+        assert self.process.stdout is not None
+        try:
+            if self.process.stdout.at_eof():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.process.wait(), _LAST)
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+        finally:
+            shutil.rmtree(self._place, ignore_errors=True)
 
 
 @final
@@ -81,19 +98,25 @@ class Workers:
         self._starts: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._views: asyncio.Future[list[dict[str, object]]] | None = None
+        self._copies: str | None = None
+        self._stopped = False
 
     def start(self) -> None:
         """Begin to start the processes; questions may be asked at once."""
+        self._copies = tempfile.mkdtemp(prefix="separatrix-")
         self._views = asyncio.get_running_loop().create_future()
         for _ in range(self._limits.workers):
             self._replace()
 
     async def stop(self) -> None:
         """End all of them."""
+        self._stopped = True
         for task in self._starts:
             task.cancel()
         await asyncio.gather(*self._starts, return_exceptions=True)
         await asyncio.gather(*(worker.end() for worker in tuple(self._every)))
+        if self._copies is not None:
+            shutil.rmtree(self._copies, ignore_errors=True)
 
     async def views(self) -> list[dict[str, object]]:
         """Name, title, line and first input of every view, as soon as a process has said so."""
@@ -109,8 +132,11 @@ class Workers:
 
     async def _free(self) -> _Worker | None:
         """A process with nothing to do, now or after a wait; None if too many wait or it takes too long."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self._idle.get_nowait()
+        while not self._idle.empty():
+            worker = self._idle.get_nowait()
+            if not worker.gone:
+                return worker
+            self._replace(worker)
         if self._waiting >= self._limits.waiting:
             return None
         self._waiting += 1
@@ -137,38 +163,50 @@ class Workers:
             if whole and worker.answered < self._limits.jobs:
                 self._idle.put_nowait(worker)
             else:
-                self._every.discard(worker)
-                await worker.end()
-                self._replace()
+                self._replace(worker)
         if not isinstance(reply, dict):
             return Reply(status=500, error=_GONE)
         return Reply(status=reply["status"], answer=reply.get("answer"), error=reply.get("error", ""))
 
-    def _replace(self) -> None:
-        task = asyncio.create_task(self._started())
+    def _replace(self, worker: _Worker | None = None) -> None:
+        """Start a process, in the place of one that is ended; nobody waits for either."""
+        if self._stopped:
+            return
+        task = asyncio.create_task(self._started(worker))
         self._starts.add(task)
         task.add_done_callback(self._starts.discard)
 
-    async def _started(self) -> None:
+    async def _started(self, before: _Worker | None) -> None:
         """Start a process until one says that it is ready."""
         while True:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=PIPE,
-                stdout=PIPE,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"},
-                limit=self._limits.answer + 2**16,
-                start_new_session=True,  # so that Ctrl-C reaches the server alone
-            )
-            worker = _Worker(process)
-            self._every.add(worker)
-            ready = await worker.line()
-            if isinstance(ready, dict):
-                break
-            self._every.discard(worker)
-            await worker.end()
+            if before is not None:
+                await before.end()
+                self._every.discard(before)
+                before = None
+            with contextlib.suppress(OSError):  # no room for another process now; perhaps in a moment
+                worker = await self._process()
+                ready = await worker.line()
+                if isinstance(ready, dict):
+                    break
+                before = worker
             await asyncio.sleep(_PAUSE)
         assert self._views is not None
         if not self._views.done():
             self._views.set_result(ready["views"])
         self._idle.put_nowait(worker)
+
+    async def _process(self) -> _Worker:
+        """A process with a place of its own for copies: one that is killed cannot clear them away itself."""
+        assert self._copies is not None, "start comes first"
+        place = Path(tempfile.mkdtemp(dir=self._copies))
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "TMPDIR": str(place)},
+            limit=self._limits.answer + 2**16,
+            start_new_session=True,  # so that Ctrl-C reaches the server alone
+        )
+        worker = _Worker(process, place)
+        self._every.add(worker)
+        return worker

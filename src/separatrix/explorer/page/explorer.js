@@ -30,15 +30,28 @@ const asker = (name) => (payload) => fetched(`/api/${name}`, {
   body: JSON.stringify(payload),
 });
 
-// What lies in the folder is asked for once, and again when a view wants to know of new files.
+// What lies in the folder is asked for once, and again when a view wants to know of new files or when it
+// could not be told.
 let files = null;
 export function folder(again = false) {
-  if (files === null || again) files = fetched("/api/files");
+  if (files === null || again) {
+    const asked = fetched("/api/files");
+    asked.catch(() => { if (files === asked) files = null; });
+    files = asked;
+  }
   return files;
 }
 
+function plain(hash) {
+  try {
+    return decodeURIComponent(hash);
+  } catch {
+    return hash; // a stray percent sign
+  }
+}
+
 function named(views) {
-  const [name, ...hint] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const [name, ...hint] = plain(location.hash.slice(1)).split("/");
   return { about: views.find((view) => view.name === name) ?? views[0], hint: hint.join("/") };
 }
 
@@ -97,8 +110,8 @@ async function start() {
     put(list, views.map((view) => el("li", null, el("a", { href: `#${view.name}` }, view.title))));
     addEventListener("hashchange", () => show(views, true));
     await show(views, false);
-    const { folder: name } = await folder();
-    put(document.getElementById("folder"), name || "/");
+    // Without a list of files everything that is built here still works.
+    folder().then(({ folder: name }) => put(document.getElementById("folder"), name || "/"), () => {});
   } catch (error) {
     put(root, el("p", { class: "status wrong", role: "alert" }, error.message),
       el("p", null, el("button", { type: "button", onclick: () => location.reload() }, "Try again")));

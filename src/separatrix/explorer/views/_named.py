@@ -42,6 +42,8 @@ class Named:
     def task(self, n: int) -> Task:
         """The task of this size that it is about."""
         parameters: dict[str, Any] = {**_SMALL.get(self.entry.task, {}), **self.entry.takes, "n": n}
+        if "keys" in parameters:
+            parameters["keys"] = max(parameters["keys"], n)  # each of the n pairs has a key of its own
         return make(TASKS.get(self.entry.task), parameters)
 
     def built(self, task: Task) -> Witness:

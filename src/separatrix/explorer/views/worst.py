@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,7 +20,7 @@ from torch import Tensor
 from separatrix.certificates import break_model, certify, replay
 from separatrix.certificates.suspects import suspects
 from separatrix.errors import InvalidInput
-from separatrix.evidence import Case, Certificate, Counterexample, Coverage
+from separatrix.evidence import Case, Certificate, Counterexample
 from separatrix.explorer.folder import Folder
 from separatrix.explorer.opening import TrainedRun, opened_run, opened_witness
 from separatrix.explorer.view import Deadline, View, chosen, number_in, only, text_in
@@ -28,7 +29,7 @@ from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.heads import Head
 from separatrix.models.explicit.transformer import Transformer
 from separatrix.precision import name_of, system_named
-from separatrix.records import JsonValue
+from separatrix.records import JsonValue, freeze
 from separatrix.tasks import Classes, Reals, Task
 from separatrix.witnesses.witness import Witness
 
@@ -45,6 +46,14 @@ _ARITHMETICS: Final = (
 )
 _TRIED: Final = 256
 _MOST_CASES: Final = 400
+_RESERVED: Final = 0.3
+"""Of the time for an answer: when so much is left, what is known of a trained model is shown."""
+_NO_BOUND: Final = -1e29
+"""Below this a margin says that nothing was bounded."""
+
+
+class _EnoughTime(Exception):
+    """So much is settled, and now it has to be shown."""
 
 
 def _answer(asked: dict[str, object], folder: Folder, deadline: Deadline) -> dict[str, object]:
@@ -126,12 +135,19 @@ def _claims(found: Certificate) -> list[dict[str, object]]:
 
 def _broken(task: Task, found: Counterexample) -> dict[str, object]:
     row = _tensor(task, found.input)
+    text = found.text or task.render(row)
+    return _wrong(task, row, text, expected=found.expected, answered=found.answered)
+
+
+def _wrong(
+    task: Task, row: Shaped[Tensor, "pos *width"], text: str, *, expected: JsonValue, answered: JsonValue
+) -> dict[str, object]:
     return {
         "kind": "wrong",
-        "input": found.text or task.render(row),
+        "input": text,
         "words": words_of(task, row),
-        "expected": _in_words(task, found.expected),
-        "answered": _in_words(task, found.answered),
+        "expected": _in_words(task, expected),
+        "answered": _in_words(task, answered),
         "margin": None,
         "tried": None,
     }
@@ -172,38 +188,81 @@ def _of_run(trained: TrainedRun, deadline: Deadline) -> dict[str, object]:
         "replayed": None,
     }
     started = time.monotonic()
+    cases: list[Case] = []
+    reserve = deadline.left * _RESERVED
+
+    def settled(case: Case) -> None:
+        cases.append(case)
+        if deadline.left <= reserve:
+            raise _EnoughTime
+
+    evidence: dict[str, object] | None = None
+    complete = True
     try:
-        found = certify(trained.population, task, observer=lambda case: deadline.check())
+        found = certify(trained.population, task, observer=settled)
+        evidence = None if found.counterexample is None else found.counterexample.to_json()
+    except _EnoughTime:
+        complete = False
     except InvalidInput as refusal:
-        broken = break_model(trained.population, task, budget=max(0.5, deadline.left / 2), samples=_TRIED)
-        first = broken.counterexamples[0] if broken.counterexamples else None
-        return about | {
-            "arithmetic": broken.arithmetic,
-            "verdict": "refuted" if broken.broken else "unknown",
-            "reason": f"{refusal} So it was attacked with {broken.tried:,} inputs.",
-            "inputs": f"{broken.tried:,} inputs tried",
-            "worst": None if first is None else _broken(task, first),
-            "evidence": broken.to_json(),
-            "seconds": round(time.monotonic() - started, 2),
-        }
+        return about | _attacked(trained, refusal, deadline)
     return about | {
-        "arithmetic": found.arithmetic,
-        "verdict": found.verdict,
-        "reason": f"{found.proved:,} cases proved, {found.refuted:,} broken, {found.unknown:,} unknown.",
-        "inputs": f"{len(found.cases):,} cases: every question with every right answer",
-        "worst": _worst_case(task, found),
-        "cases": [_case(each) for each in sorted(found.cases, key=lambda case: case.margin)[:_MOST_CASES]],
-        "evidence": None if found.counterexample is None else found.counterexample.to_json(),
+        "arithmetic": _kind(trained),
+        **_of_cases(task, cases, complete=complete),
+        "evidence": evidence,
         "seconds": round(time.monotonic() - started, 2),
     }
 
 
-def _worst_case(task: Task, found: Coverage) -> dict[str, object] | None:
-    return None if found.counterexample is None else _broken(task, found.counterexample)
+def _kind(trained: TrainedRun) -> str:
+    """The numbers in which a trained model computes."""
+    return "float64" if next(trained.population.parameters()).dtype == torch.float64 else "float32"
+
+
+def _attacked(trained: TrainedRun, refusal: InvalidInput, deadline: Deadline) -> dict[str, object]:
+    """What cannot be proved can be attacked."""
+    started = time.monotonic()
+    broken = break_model(trained.population, trained.task, budget=max(0.5, deadline.left / 2), samples=_TRIED)
+    first = broken.counterexamples[0] if broken.counterexamples else None
+    return {
+        "arithmetic": broken.arithmetic,
+        "verdict": "refuted" if broken.broken else "unknown",
+        "reason": f"{refusal} So it was attacked with {broken.tried:,} inputs.",
+        "inputs": f"{broken.tried:,} inputs tried",
+        "worst": None if first is None else _broken(trained.task, first),
+        "evidence": broken.to_json(),
+        "seconds": round(time.monotonic() - started, 2),
+    }
+
+
+def _of_cases(task: Task, cases: list[Case], *, complete: bool) -> dict[str, object]:
+    """What the cases say together; one that is broken breaks the model, all have to be proved to prove it."""
+    count = Counter(case.verdict for case in cases)
+    refuted = next((case for case in cases if case.verdict == "refuted"), None)
+    proved = complete and count["proved"] == len(cases)
+    reason = f"{count['proved']:,} cases proved, {count['refuted']:,} broken, {count['unknown']:,} unknown."
+    if not complete:
+        reason += " There was no time for the others; `separatrix certify` takes as long as it needs."
+    which = "every question with every right answer" if complete else "questions with one right answer each"
+    return {
+        "verdict": "refuted" if refuted is not None else "proved" if proved else "unknown",
+        "reason": reason,
+        "inputs": f"{len(cases):,} cases: {which}",
+        "worst": None if refuted is None else _broken_case(task, refuted),
+        "cases": [_case(each) for each in sorted(cases, key=lambda case: case.margin)[:_MOST_CASES]],
+    }
+
+
+def _broken_case(task: Task, case: Case) -> dict[str, object]:
+    """The input of a refuted case, which the model itself answered wrongly."""
+    row = _tensor(task, case.input)
+    right = task.solve(row.unsqueeze(0)).targets[0, case.asked]
+    return _wrong(task, row, task.render(row), expected=freeze(right.tolist()), answered=case.answered)
 
 
 def _case(case: Case) -> dict[str, object]:
-    return {"query": case.query, "target": case.target, "verdict": case.verdict, "margin": case.margin}
+    """A case; without a bound worth the name it has no margin."""
+    margin = case.margin if case.margin > _NO_BOUND else None
+    return {"query": case.query, "target": case.target, "verdict": case.verdict, "margin": margin}
 
 
 def _tensor(task: Task, numbers: JsonValue) -> Shaped[Tensor, "pos *width"]:

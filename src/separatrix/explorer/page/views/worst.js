@@ -7,9 +7,10 @@ const TONES = { proved: "good", refuted: "bad", unknown: "plain" };
 
 function worst(answer) {
   const found = answer.worst;
-  if (!found) return el("p", { class: "note" }, "No single input is shown for this verdict.");
+  if (!found) return answer.cases ? null : el("p", { class: "note" }, "No single input is shown for this verdict.");
   const wrong = found.kind === "wrong";
   return [
+    el("h2", null, wrong ? "The input that breaks it" : "The tightest input"),
     el("div", { class: "tokens" }, found.words.map((word) => el("span", { class: "token" }, word))),
     facts([
       ["input", el("code", null, found.input)],
@@ -32,14 +33,14 @@ function claims(answer) {
 function cases(answer) {
   if (!answer.cases) return null;
   return table("Cases, the tightest first", ["question", "right answer", "verdict", "lead"],
-    answer.cases.slice(0, 40).map((each) => [each.query, each.target, each.verdict, short(each.margin)]));
+    answer.cases.slice(0, 40).map((each) => [each.query, each.target, each.verdict,
+      each.margin === null ? "–" : short(each.margin)]));
 }
 
 function drawn(answer) {
   return [
     el("p", null, badge(answer.verdict, TONES[answer.verdict]), ` ${answer.subject}, in ${answer.arithmetic}`),
     answer.reason ? el("p", { class: "note" }, answer.reason) : null,
-    el("h2", null, answer.worst?.kind === "wrong" ? "The input that breaks it" : "The tightest input"),
     worst(answer),
     claims(answer),
     cases(answer),
