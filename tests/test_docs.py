@@ -150,12 +150,14 @@ def test_generated_pages_are_up_to_date(page: str) -> None:
     assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run `make docs`"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_up_to_date(name: str, tmp_path: Path) -> None:
     FIGURES[name](tmp_path / name)
     assert (ROOT / "docs" / name).read_bytes() == (tmp_path / name).read_bytes(), "run `make docs`"
 
 
+@pytest.mark.slow
 def test_commands_of_the_task_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     """Word for word, but for where lines break."""
     for block in blocks("docs/tasks.md", "text"):

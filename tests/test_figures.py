@@ -19,6 +19,7 @@ def draw(path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one.svg", "one.PNG"])
 def test_settings_from_outside_neither_show_nor_change(name: str, tmp_path: Path) -> None:
     plain = draw(tmp_path / name)

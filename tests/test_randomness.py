@@ -147,6 +147,7 @@ def test_distinct_values_are_distinct_and_uniform(count: int, bound: int) -> Non
     assert bool(((halves - expected).abs() < 5 * 0.5 / math.sqrt(3000)).all())
 
 
+@pytest.mark.slow
 def test_distinct_pairs_have_every_order_equally_often() -> None:
     """The branch that draws until distinct: 30 values are too many to permute for two."""
     draws = Draws(seed=6, stream="s", batch=60000)

@@ -70,6 +70,7 @@ def holder(folder: Path, monkeypatch: pytest.MonkeyPatch, *keys: str) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_without_holders_nothing_is_built() -> None:
     content = collect_content(seed=0, holders=())
     assert {claim.state for claim in _claims(content)} == {"not built yet"}
@@ -109,6 +110,7 @@ def test_an_entry_turns_not_built_yet_into_built(
     assert "1 of" in " ".join(shown.find("ul")[0].all_text.split())
 
 
+@pytest.mark.slow
 def test_a_claim_about_several_tasks_is_built_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_tasks: Registry[type[Task]]
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_users_task_is_drawn_and_everything_it_says_is_escaped(own_tasks: Regi
     assert "<b>own" not in page
 
 
+@pytest.mark.slow
 def test_a_task_without_an_example_says_why(own_tasks: Registry[type[Task]]) -> None:
     own_tasks.register("demanding")(Demanding)
     content = collect_content(seed=0, holders=())

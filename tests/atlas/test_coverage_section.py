@@ -421,6 +421,7 @@ def test_an_empty_record_leaves_the_section_out(content: Content) -> None:
     assert "#coverage" not in page
 
 
+@pytest.mark.slow
 def test_texts_of_a_record_are_escaped(content: Content) -> None:
     text = f"{HOSTILE.replace(' ', '')} s2 s3 @2"
     section = collect_coverage(recorded(described(SHORT, broken=looked(text), model=HOSTILE)))

@@ -217,6 +217,7 @@ def test_a_decoded_cell_has_the_score_of_what_was_written(content: Content, tmp_
     assert "No number yet: IsTree by a chain of thought, 36 cells" in said(section)
 
 
+@pytest.mark.slow
 def test_all_bundles_are_read_and_a_run_counts_once(content: Content, tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     run = kept_run(cell_of(study.study, "index-lookup", "TF-(1,64)", 200), 950)

@@ -157,6 +157,7 @@ def test_a_users_model_is_counted_and_escaped(monkeypatch: pytest.MonkeyPatch) -
     assert "<b>own" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_tasks")
 def test_a_model_that_cannot_be_counted_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:

@@ -159,6 +159,7 @@ def test_no_corner_of_a_front_is_beaten() -> None:
         assert len(lengths) >= 4
 
 
+@pytest.mark.slow
 def test_the_smallest_points_are_made_again() -> None:
     point = next(point for point in sizes() if point.theorem == "S-T6" and point.n == TINY)
     assert _again(point) == point.weights_sha256

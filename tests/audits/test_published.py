@@ -144,6 +144,7 @@ def test_parameters_and_state(name: str) -> None:
     assert not counted.generic
 
 
+@pytest.mark.slow
 def test_every_config_is_looked_at_and_every_kind_has_one() -> None:
     assert {path.stem for path in CONFIGS.iterdir()} == set(STATE)
     counted = {audit(at(name)).model_type for name in STATE}

@@ -41,6 +41,7 @@ def test_wider_points_have_fewer_bits(points: tuple[Point, ...]) -> None:
         assert narrow.precision > wide.precision
 
 
+@pytest.mark.slow
 def test_nothing_proven_beats_a_point(points: tuple[Point, ...]) -> None:
     construction = construction_for(TASK)
     most = max(point.precision for point in points)
@@ -55,6 +56,7 @@ def test_nothing_proven_beats_a_point(points: tuple[Point, ...]) -> None:
             )
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_to_the_last_byte(points: tuple[Point, ...], tmp_path: Path) -> None:
     for suffix in ("svg", "png"):
         first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"

@@ -82,6 +82,7 @@ def test_a_proof_is_about_its_own_task() -> None:
     assert not proved(witness, Dyck(n=8, form="next"))
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_refuted_with_a_string_that_fails_again() -> None:
     witness = built(Dyck(n=6))
     wrong = next(m for name, m in mutations(witness) if name == "negate layers.1.heads.0.value[1]")

@@ -37,6 +37,7 @@ def proved(model: RecurrentModel, task: Task) -> bool:
     return all(claim.verdict == "proved" for claim in claims)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("form", ["recognise", "next"])
@@ -105,6 +106,7 @@ def test_bits_that_are_none_are_refused() -> None:
     assert proved(RecurrentModel.from_parts(said, tensors), task)
 
 
+@pytest.mark.slow
 def test_other_tasks_and_too_many_stacks_are_refused() -> None:
     model = dyck_rnn_model(Dyck(n=8, types=2, depth=2))
     for task in (

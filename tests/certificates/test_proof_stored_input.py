@@ -62,6 +62,7 @@ def built(name: str, system: NumberSystem | None = None, **parameters: Any) -> W
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize(("name", "parameters"), SIZES, ids=str)
 def test_all_sizes_are_proven(name: str, parameters: dict[str, Any], system: NumberSystem) -> None:
@@ -112,6 +113,7 @@ def test_survivors_of_all_mutations_are_harmless(name: str, parameters: dict[str
     require_harmless_survivors(built(name, **parameters), every=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), FEW, ids=str)
 def test_every_matrix_is_read(name: str, parameters: dict[str, Any]) -> None:
     witness = built(name, **parameters)
@@ -171,6 +173,7 @@ def test_numbers_that_do_not_reach_are_refused() -> None:
         built("index-lookup", FixedNearest(p=3), n=64)
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_refuted_with_an_input_that_fails_again() -> None:
     witness = built("index-lookup", n=64)
     tensors = dict(witness.model.tensors())
@@ -194,6 +197,7 @@ def test_a_thousand_symbols_are_certified() -> None:
         assert certificate.inputs.log10 > 300
 
 
+@pytest.mark.slow
 def test_maps_are_read_as_they_act() -> None:
     """Blocks written out against the image of every unit vector; and two maps one behind the other."""
     generator = torch.Generator().manual_seed(3)

@@ -146,6 +146,7 @@ def assert_right(about: Task, region: Region, targets: Tensor) -> None:
     assert bool(accepted(region, corner.unsqueeze(0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -226,6 +227,7 @@ def test_a_question_spells_inputs_of_its_task() -> None:
                 assert about.render(row)[-1] == question.query[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parameters", "target"),
     [

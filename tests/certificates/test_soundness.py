@@ -251,6 +251,7 @@ def test_values_that_cancel_before_they_are_gathered() -> None:
     assert certify(changed).verdict == "refuted"
 
 
+@pytest.mark.slow
 def test_numbers_of_places_that_are_clamped() -> None:
     """Later places look alike: the place's number times 8 leaves the range, and its eighth does not."""
     witness = built("associative-recall", "transformer-2", "", n=40, form="sequence", alphabet=2)

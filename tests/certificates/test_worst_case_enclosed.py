@@ -55,6 +55,7 @@ def check(found: EnclosedWorstCase, drawn: DrawnHead) -> None:
     assert bool(drawn.allowed.gather(1, torch.tensor(found.options)[:, None]).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floats", [False, True], ids=["balls", "floats first"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_holds_the_exact_minimum(kind: str, floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:

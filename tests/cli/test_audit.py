@@ -147,6 +147,7 @@ def test_an_unknown_type_is_answered_with_what_is_known(tmp_path: Path) -> None:
     assert "Did you mean llama" in refused("audit", str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -182,6 +183,7 @@ def test_a_name_that_is_no_path_is_refused() -> None:
     assert "there is no file" in refused("audit", "a\0b")
 
 
+@pytest.mark.slow
 def test_a_config_is_counted_without_torch_and_without_transformers() -> None:
     lines = [["audit", MAMBA], ["audit", "--compare", LLAMA, JAMBA, "--json"], ["audit", "--help"]]
     script = (

@@ -124,6 +124,7 @@ def test_models_of_any_kind(made: Made) -> None:
     assert run("break", made.deep.short, "--json").answer["model"] == "transformer-(2,8)"
 
 
+@pytest.mark.slow
 def test_witnesses(made: Made, tmp_path: Path) -> None:
     built = witness_for(separatrix.task("index-lookup", n=4, alphabet=2))
     folder = save(built, tmp_path / "w", certify(built))
@@ -141,6 +142,7 @@ def test_witnesses(made: Made, tmp_path: Path) -> None:
     assert "This witness is for" in refused("break", str(folder), "--task", "index-lookup", "--n", "5")
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_arrives(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 

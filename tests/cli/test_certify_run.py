@@ -194,6 +194,7 @@ def test_the_answer_is_found_among_later_questions(made: Made) -> None:
         assert look.words[min(look.fixing)] == found.cases[place].target
 
 
+@pytest.mark.slow
 def test_both_places_that_fix_an_answer_are_marked(made: Made) -> None:
     """In a sequence the answer stands behind the first occurrence of what is asked, wherever that is."""
     task = separatrix.task("associative-recall", n=3, form="sequence")
@@ -294,6 +295,7 @@ def test_answers_in_words() -> None:
     assert subject.words((1, 2)) == "", "a class that is no answer"
 
 
+@pytest.mark.slow
 def test_seeds_draw_other_samples(made: Made) -> None:
     answers = [run("certify", made.wrong.short, "--seed", seed, "--json").answer for seed in "011"]
     rights = [answer["sampled_right"] for answer in answers]

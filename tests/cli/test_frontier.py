@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import refused, run
 
 LOOKUP = ("index-lookup", "--n", "300", "--alphabet", "2")
 
 
+@pytest.mark.slow
 def test_the_table_and_the_object_say_the_same(tmp_path: Path) -> None:
     figure = tmp_path / "front.svg"
     answer = run("frontier", *LOOKUP, "--json").answer

@@ -46,6 +46,7 @@ def test_describe() -> None:
     assert f"→ {answer['example']['answer']}" in page
 
 
+@pytest.mark.slow
 def test_describe_counts_inputs_only_where_that_is_quick() -> None:
     answer = run("describe", "index-lookup", "--n", str(1 << 20), "--json").answer
     assert (answer["inputs"], answer["input_bits"]) == (None, None)

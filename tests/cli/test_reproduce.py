@@ -178,6 +178,7 @@ def test_a_plan_trains_nothing_and_makes_no_store(place: Path, monkeypatch: pyte
     assert len(reproduce("tiny", "other", "--plan", "--json").answer["experiments"]) == 2
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_paper_has_its_price() -> None:
     ran = reproduce("s-fig2", "--budget", "paper", "--plan")
     narrow(ran.out)

@@ -44,6 +44,7 @@ def test_there_is_nothing_to_go_on_with(place: Path) -> None:
     assert "lacks the field 'schema'" in refused("reproduce", "tiny", "--resume")
 
 
+@pytest.mark.slow
 def test_a_budget_for_a_gpu_says_what_it_takes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_training(monkeypatch)
     said = refused("reproduce", "s-fig2", "--budget", "quick")

@@ -68,6 +68,7 @@ def test_the_list_reads_well_at_eighty_columns(store: Store) -> None:
         assert run("runs", "list").out == ran.out.replace("cut off", "running")
 
 
+@pytest.mark.slow
 def test_what_is_trained_is_running_and_what_is_not_was_cut_off(store: Store) -> None:
     key = store.runs()[2].key
 

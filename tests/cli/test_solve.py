@@ -71,6 +71,7 @@ def test_what_a_broken_walk_saw() -> None:
     assert "What the walk saw, 3 of 4 vertices:\n  1\n  └─ 2\n     └─ 3\nanswer: NO\n" in page
 
 
+@pytest.mark.slow
 def test_a_long_path_stays_within_the_page() -> None:
     path = " ".join(f"{v} {v + 1}" for v in range(1, 100))
     page = run("solve", "is-tree", "--input", path, "--show").out
@@ -141,6 +142,7 @@ def test_brackets_may_have_blanks_between_them() -> None:
     assert run("solve", "dyck", "--input", "( [ ] )", "--json").answer["n"] == 4
 
 
+@pytest.mark.slow
 def test_every_task_with_a_witness_is_solved_without_naming_a_family() -> None:
     for name in dict.fromkeys(entry.task for entry in CATALOGUE if entry.task not in {"is-tree", "turing"}):
         task = separatrix.task(name, n=6)
@@ -195,6 +197,7 @@ def test_an_arithmetic_too_small_gives_no_answer_and_exit_code_1() -> None:
     assert (ran.code, ran.answer["answer"], ran.answer["outcome"]) == (1, None, "limit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -17,6 +17,7 @@ from separatrix.tasks.index_lookup import IndexLookup
 from tests.cli.running import COMMANDS, Ran, process, run
 
 
+@pytest.mark.slow
 def test_torch_waits_until_a_command_needs_it() -> None:
     named = ("sample", "witness", "certify", "frontier", "bound", "wall", "solve", "turing")
     lines = [[], ["--help"], ["--version"], ["sampl"], ["--nonsense"]]

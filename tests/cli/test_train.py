@@ -289,6 +289,7 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
     assert "cannot be written: there is no folder" in refused(*tiny("--save-plan", nowhere))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -82,6 +82,7 @@ def test_what_was_cut_off_goes_on_and_ends_the_same(place: Path, tmp_path: Path)
     assert results(ran) == whole
 
 
+@pytest.mark.slow
 def test_a_corrupted_checkpoint_is_named_and_the_one_before_used(place: Path, tmp_path: Path) -> None:
     whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
     _, checkpoints = cut_off(place)

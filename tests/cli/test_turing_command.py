@@ -101,6 +101,7 @@ def test_a_long_tape_is_shown_around_the_head(flip: str) -> None:
     assert "in the model's words" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_machine_that_never_halts(tmp_path: Path, family: str) -> None:
     path = tmp_path / "runner.txt"

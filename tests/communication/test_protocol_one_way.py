@@ -75,6 +75,7 @@ def test_floats_cross_as_they_are_stored(case: Case, system: NumberSystem) -> No
     assert said[0].bits == witness.model.size(made.length, system.bits).state_bits(cut)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_trained_models_of_the_zoo(name: str) -> None:
     made = task("index-lookup", n=7, alphabet=4)

@@ -43,6 +43,7 @@ def products(seed: int, count: int, largest: int) -> list[np.ndarray]:
     return made
 
 
+@pytest.mark.slow
 def test_both_ranks_agree_with_flint() -> None:
     seen = set()
     for matrix in products(1, 120, 90):

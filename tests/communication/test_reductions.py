@@ -149,6 +149,7 @@ def test_the_labels_tell_the_answer_on_many_random_pairs(reduction: Reduction[An
         agree(reduction, *drawn(reduction, 128 if reduction.asks == 1 else 16, seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", every(SMALL))
 def test_every_row_is_an_input_of_the_task(reduction: Reduction[Any]) -> None:
     x, y = drawn(reduction, 24, 2)
@@ -160,6 +161,7 @@ def test_every_row_is_an_input_of_the_task(reduction: Reduction[Any]) -> None:
         reduction.task.check(row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", every(SMALL))
 def test_each_party_writes_from_its_own_string_alone(reduction: Reduction[Any]) -> None:
     x, y = drawn(reduction, 16, 3)

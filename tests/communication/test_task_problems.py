@@ -213,6 +213,7 @@ def test_tasks_without_one_of_finitely_many_answers_are_refused() -> None:
         assert sentence in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_few_inputs_among_many_words_are_listed() -> None:
     """Thirteen thresholds are words too, but only the last word is one."""
     table = task_problem(task("counting", n=12, alphabet=2))

@@ -200,6 +200,7 @@ def test_unknown_names_are_named() -> None:
         wall("index-lookup", sized(), family="rnn", state_bits=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), STATES, ids=str)
 def test_bounds_never_fall_when_the_task_grows(name: str, parameters: dict[str, Any]) -> None:
     """What the search by halves rests on."""

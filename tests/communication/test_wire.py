@@ -17,6 +17,7 @@ NUMBERS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_what_is_written_is_read(given: list[tuple[int, bool, int]]) -> None:
     writer = BitWriter()

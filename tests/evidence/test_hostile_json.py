@@ -112,6 +112,7 @@ def test_every_field_is_required(record: Record) -> None:
             type(record).from_json(data)
 
 
+@pytest.mark.slow
 @given(values)
 def test_arbitrary_json_never_gets_through_or_crashes(value: object) -> None:
     for kind in (Bound, Certificate, Claim, Counterexample, Transcript):

@@ -63,6 +63,7 @@ def test_certificates_round_trip(
     assert through_text(certificate) == certificate
 
 
+@pytest.mark.slow
 @given(fractions.map(abs), texts, st.lists(texts, max_size=3).map(tuple))
 def test_bounds_round_trip(at_least: Fraction, text: str, several: tuple[str, ...]) -> None:
     bound = make_bound(

@@ -180,6 +180,7 @@ def population(label: str, is_tree: IsTree, *, members: int = 1) -> Population:
     return config.kind(config, signature_of(is_tree), members=members).initialise(range(members))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", W_MODELS)
 @pytest.mark.parametrize("form", ["direct", "cot", "compact"])
 def test_whoever_knows_nothing_scores_about_a_half(label: str, form: str) -> None:

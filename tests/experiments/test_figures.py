@@ -191,6 +191,7 @@ def test_a_curve_of_one_look_is_drawn(tmp_path: Path) -> None:
     assert len(write_figures(outcome, tmp_path)) == 6
 
 
+@pytest.mark.slow
 def test_shortcuts_stand_apart_from_models() -> None:
     study, row = chosen(study_of("s-fig4", PAPER), panels=("eq-random",)), "shortcut: symbol counts"
     outcome = outcome_with(study, {}, measured={("eq-random", row, 20): Measured(right=1, examples=2)})

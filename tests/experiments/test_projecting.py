@@ -376,6 +376,7 @@ def test_rates_come_out_of_a_store_of_runs(tmp_path: Path) -> None:
     assert all(one.steps_per_second == 50 for one in found)
 
 
+@pytest.mark.slow
 def test_what_most_hours_rest_on_is_measured_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, asked = tmp_path / "rates.json", []
     monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))

@@ -15,6 +15,7 @@ SMOKE, QUICK, PAPER = (Settings(budget=budget) for budget in ("smoke", "quick", 
 TRAINED = tuple(name for name in EXPERIMENTS.names() if name != "w-hotpot")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.parametrize("settings", [SMOKE, QUICK, PAPER], ids=lambda settings: settings.budget)
 def test_every_study_has_cells_whose_models_fit_their_tasks(name: str, settings: Settings) -> None:

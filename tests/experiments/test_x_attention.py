@@ -107,6 +107,7 @@ def test_a_line_says_why_weights_fail(tmp_path: Path) -> None:
     assert notes["S-T1", "linear"] == "shares in proportion to φ(q)·φ(k) leave weight on every place"
 
 
+@pytest.mark.slow
 def test_trained_are_the_kinds_that_learn() -> None:
     lookup, dyck = study_of("x-attention", Settings(budget="paper")).panels[2:]
     for panel, layers in ((lookup, 1), (dyck, 2)):

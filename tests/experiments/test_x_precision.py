@@ -95,6 +95,7 @@ def test_in_float64_nothing_of_the_full_study_is_wrong(plain: Plain) -> None:
     assert all_right(plain, 128)
 
 
+@pytest.mark.slow
 def test_a_study_counts_what_the_weights_answer_in_so_many_bits(tmp_path: Path) -> None:
     study = chosen(study_of("x-precision"), panels=["worst", "down"], rows=["W-4.6"])
     outcome = reproduce(study, Store(tmp_path), device="cpu").outcome
@@ -114,6 +115,7 @@ def test_a_study_counts_what_the_weights_answer_in_so_many_bits(tmp_path: Path) 
     }
 
 
+@pytest.mark.slow
 def test_weights_for_so_many_bits_are_proven_where_there_is_a_proof(tmp_path: Path) -> None:
     study = chosen(study_of("x-precision"), panels=["rebuilt"], rows=["S-T1", "W-4.6"])
     lookup, counting = (

@@ -41,6 +41,7 @@ def test_a_quick_look_takes_less_than_ten_minutes(name: str) -> None:
     assert 3 < projection.minutes < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x-lengths", "x-widths", "x-precision", "x-attention"])
 def test_nothing_is_said_of_a_paper_that_there_is_not(name: str) -> None:
     study = study_of(name, PAPER)

@@ -72,6 +72,7 @@ def test_a_request_that_never_comes_does_not_keep_its_place(tmp_path: Path, sent
         assert served.get("/").status == 200
 
 
+@pytest.mark.slow
 def test_an_answer_that_nobody_takes_is_dropped(tmp_path: Path) -> None:
     with serving(tmp_path, limits=QUICK, command=STAND_IN) as served:
         question = json.dumps({"do": "large"}).encode()
@@ -123,6 +124,7 @@ def test_a_worker_that_died_in_its_sleep_is_not_asked(tmp_path: Path) -> None:
         assert (answer.status, answer.json["process"] != first) == (200, True)
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_copied_is_cleared_away(tmp_path: Path) -> None:
     with serving(tmp_path, limits=Limits(workers=1, seconds=0.3), command=STAND_IN) as served:
         place = Path(served.ask("stand-in", {}).json["place"])
@@ -134,6 +136,7 @@ def test_what_a_killed_worker_copied_is_cleared_away(tmp_path: Path) -> None:
     assert not second.exists()
 
 
+@pytest.mark.slow
 def test_whoever_is_still_waiting_at_the_end_is_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

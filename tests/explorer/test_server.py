@@ -183,6 +183,7 @@ def test_no_path_leads_to_a_file(served: Served, path: str) -> None:
     refused(served.get(path), 404, "begins at /")
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_the_server_goes_on(served: Served) -> None:
     first = served.ask("stand-in", {}).json["process"]
     refused(served.ask("stand-in", {"do": "hang"}), 504, "longer than the 0.4 seconds")

@@ -165,6 +165,7 @@ def test_initial_values() -> None:
     assert abs(mixer.mixing.std().item() - 1) < 0.05
 
 
+@pytest.mark.slow
 def test_it_learns_to_remember() -> None:
     assert learned(small(state=16), steps=120) > 0.95
 

@@ -90,6 +90,7 @@ def test_layers_are_those_of_the_paper(make: Callable[[], LayeredRNN]) -> None:
         torch.testing.assert_close(found, by_hand(model, tokens), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), Float32(), FixedNearest(p=61)], ids=str)
 @pytest.mark.parametrize("make", [linear, hybrid])
 def test_token_by_token_is_all_at_once(make: Callable[[], LayeredRNN], system: NumberSystem) -> None:

@@ -94,6 +94,7 @@ def test_without_norms_it_is_the_layer_of_w_with_any_such_matrix() -> None:
         torch.testing.assert_close(outputs[member], stream @ model.readout.weight[member], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize("length", [1, 11, 130])
 def test_whole_and_step_by_step_agree(length: int, norm: bool) -> None:

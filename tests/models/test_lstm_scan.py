@@ -115,6 +115,7 @@ def test_only_one_of_the_inputs_may_want_a_gradient() -> None:
     assert torch.allclose(found, to_weight, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_it_keeps_the_rules_of_an_operator() -> None:
     """Schema, shapes without numbers, gradients and compilation, as torch checks them."""
     inward, weight, _ = case(2, 3, 4, 3)

@@ -41,6 +41,7 @@ def test_far_below_zero_the_bounds_cost_nothing() -> None:
     assert exp_bounds(Fraction(-(10**30)), 300) == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("denominator", [2, 3**7, 10**6, 2**40, 10**18])
 @pytest.mark.parametrize(("guard", "top"), [(30, 0), (60, 0), (30, 5), (30, 40)])
 def test_tensor_bound_holds_everywhere(denominator: int, guard: int, top: int) -> None:

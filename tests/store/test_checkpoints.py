@@ -132,6 +132,7 @@ def test_a_changed_byte_is_found_wherever_it_is(saved: Checkpoints) -> None:
     good(saved, 200)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(content=st.binary(max_size=400), kept=st.integers(0, 120))
 def test_no_bytes_are_taken_for_a_checkpoint(

@@ -282,6 +282,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(WORDS), max_size=8).map(" 
 PAIRED = st.lists(st.tuples(st.sampled_from(["k0", "k1", "k2"]), st.sampled_from(["v0", "v1"])), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.one_of(TEXTS, PAIRED.map(lambda pairs: " ".join([word for pair in pairs for word in pair] + ["k1"])))

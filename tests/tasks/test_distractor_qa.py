@@ -112,6 +112,7 @@ def test_every_input_is_equally_likely(order: Any) -> None:
     assert_uniform(Counter(bodies(quiz, 12_000)), quiz.domain_size())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["random", "gold-last"])
 def test_every_question_paragraph_and_order_of_a_file_is_equally_likely(order: Any) -> None:
     quiz = DistractorQA(n=4, file=SMALL, order=order, shots=0, form="direct")

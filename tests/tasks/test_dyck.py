@@ -195,6 +195,7 @@ def sampled_members(dyck: Dyck, count: int) -> Counter[str]:
     return Counter(dyck.render(row) for row in batch.inputs[batch.labels.answer == 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "types", "depth"), [(6, 2, 2), (8, 1, 2), (6, 3, 1), (4, 3, 2), (2, 2, 2)])
 def test_members_follow_the_papers_walk(n: int, types: int, depth: int) -> None:
     law = walk_law(n, types, depth)

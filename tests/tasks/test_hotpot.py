@@ -247,6 +247,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(value=JSON, key=st.sampled_from(sorted(GOOD)), cut=st.integers(0, 400))
 def test_any_json_is_questions_or_an_error(tmp_path: Path, value: Any, key: str, cut: int) -> None:

@@ -269,6 +269,7 @@ def test_the_coins_of_a_hub_graph_are_fair_and_so_is_the_place_of_the_bridge() -
     )
 
 
+@pytest.mark.slow
 def test_degrees_of_hub_graphs_are_binomial() -> None:
     """Four vertices join one of two hubs by fair coins, and two of them each other."""
     law: Counter[tuple[int, ...]] = Counter()
@@ -384,6 +385,7 @@ SOME_WORDS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SOME_WORDS), max_size=24))
 def test_any_text_is_parsed_or_refused(words: list[str]) -> None:

@@ -322,6 +322,7 @@ def test_any_text_is_an_input_or_refused(text: str) -> None:
     assert FUZZED.render(row) == " ".join(text.split())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     n=st.one_of(st.integers(1, 12), st.integers((1 << 16) + 1), st.integers(max_value=1)),

@@ -79,6 +79,7 @@ def test_values_are_uniform_on_the_grid() -> None:
     assert_uniform(seen, outcomes, of=8000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "q"), [(4, 2), (5, 3), (4, 4), (5, 1)])
 def test_sets_are_uniform(n: int, q: int) -> None:
     inputs = QSparseAveraging(n=n, q=q).sample(3000, seed=3).inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from separatrix.tasks.shaping import lay_out, redraw
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_rounds_are_written_one_after_another(data: st.DataObject) -> None:
     batch, rounds = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))

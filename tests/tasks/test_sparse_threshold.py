@@ -104,6 +104,7 @@ def test_formulas_mean_what_they_say() -> None:
     agrees(SparseThreshold.from_dnf("x1 & x1 & x2", n=2), lambda x: x == (1, 1))
 
 
+@pytest.mark.slow
 @given(
     groups=st.lists(
         st.lists(st.sampled_from([-4, -3, -2, -1, 1, 2, 3, 4]), min_size=1, max_size=4),
@@ -310,6 +311,7 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     assert function.render(row) == text.strip()
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=12) | st.text("x12~&|() ", max_size=16), dual=st.booleans())
 def test_any_formula_is_read_or_refused(text: str, dual: bool) -> None:
     read = SparseThreshold.from_cnf if dual else SparseThreshold.from_dnf

@@ -147,6 +147,7 @@ def test_tasks_with_many_answers_are_attacked_too(name: str, params: dict[str, A
     assert torch.equal(found.targets, asked.solve(found.inputs).targets)
 
 
+@pytest.mark.slow
 def test_cases_follow_from_the_step() -> None:
     asked = task("index-lookup", n=40, lengths="full")
     first, again, other = (
@@ -386,6 +387,7 @@ def test_wrong_words_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_it_goes_together_with_halving(always_ready: None) -> None:
     training = replace(QUICK, halving=Halving(first=6))
     found = train(LOOKUP, SMALL, members=[Member(seed=seed) for seed in range(4)], training=training, seats=2)

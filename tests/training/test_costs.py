@@ -45,6 +45,7 @@ def small(*, seeds: int = 3, model: str = "transformer", name: str = "index-look
     )
 
 
+@pytest.mark.slow
 def test_counts() -> None:
     job = small(seeds=5)
     cost = cost_of(job, seats=2, device="cpu")
@@ -89,6 +90,7 @@ def test_what_cannot_be_counted_is_reckoned(monkeypatch: pytest.MonkeyPatch) -> 
     assert source == "reckoned as 6 × parameters × positions"
 
 
+@pytest.mark.slow
 def test_what_the_store_has_costs_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     job = small(seeds=2)
@@ -153,6 +155,7 @@ def test_json_has_the_counts_and_what_follows_from_them() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_slow_step_is_timed_in_part_and_scaled_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[int, int]] = []
     usual = costing._course

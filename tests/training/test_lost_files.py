@@ -108,6 +108,7 @@ def test_a_run_without_its_weights_is_trained_again_and_nobody_else(
     assert (aside / "curves.parquet").read_bytes() == whole[f"curves/{path.stem}.parquet"]
 
 
+@pytest.mark.slow
 def test_a_damaged_curve_costs_no_weights(tmp_path: Path) -> None:
     job = small_job(steps=8, members=2)
     run_job(job, store=Store(tmp_path), device="cpu")

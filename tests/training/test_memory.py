@@ -142,6 +142,7 @@ def test_a_step_that_cannot_fit_is_refused_in_a_sentence(
         run_job(job_of(seeds=1, batch=1), device="cpu")
 
 
+@pytest.mark.slow
 def test_two_million_positions_are_refused_at_once() -> None:
     """More than any machine has: the reckoning itself must not take what it forbids."""
     job = job_of("linear-rnn", n=2_000_000, seeds=64, batch=64)

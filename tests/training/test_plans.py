@@ -71,6 +71,7 @@ def test_little_more_than_torch_is_needed(tmp_path: Path) -> None:
     assert "step 20 of 20" in done.stderr
 
 
+@pytest.mark.slow
 def test_jobs_are_done_one_after_another_and_not_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,6 +269,7 @@ def test_our_own_mistakes_are_not_taken_for_it(
         ran(capsys, written(tmp_path, small_job()))
 
 
+@pytest.mark.slow
 def test_what_cannot_fit_is_refused_before_there_is_a_store(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_member_is_the_same_alone_and_among_others(precision: Precision) -> No
     assert all(same(one, other) for one, other in zip(among, queued, strict=True))
 
 
+@pytest.mark.slow
 def test_in_bfloat16_it_does_not_matter_who_the_others_are() -> None:
     """How many they are may change a last bit there, because products are then cut up differently."""
     training = replace(QUICK, precision="bfloat16")
@@ -367,6 +368,7 @@ def test_a_loss_of_nought_is_the_best_and_can_be_saved(tmp_path: Path) -> None:
     assert [one.status for one in found] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_where_members_are_compared_a_run_belongs_to_its_job(tmp_path: Path) -> None:
     """Else the store would answer for a member what became of it in other company."""
     store, easy = Store(tmp_path), task("index-lookup", n=2, alphabet=2)
@@ -486,6 +488,7 @@ def test_a_run_says_how_fast_it_went(tmp_path: Path) -> None:
     assert rate > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_looks_are_taken_without_compiling_anew(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []

@@ -36,6 +36,7 @@ def test_every_directed_graph_of_four_vertices_in_few_bits(system: NumberSystem)
     assert right_on_every_input(built(Cycle3(n=4), system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), Float32()], ids=str)
 def test_every_graph_of_five_vertices(system: NumberSystem) -> None:
     assert right_on_every_input(built(Cycle5(n=5), system))

@@ -128,6 +128,7 @@ def test_reachable_states_are_the_automaton(
     assert all(set(name) <= {0, 1} for name in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", [1, 2, 8])
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
 def test_errors_stay_below_the_claim(types: int, activation: Activation) -> None:
@@ -142,6 +143,7 @@ def test_errors_stay_below_the_claim(types: int, activation: Activation) -> None
         assert 0 < float((seen - exact).abs().max()) <= float(claims.state_error) / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", [1, 2, 8])
 def test_errors_as_large_as_the_claim_shrink(types: int) -> None:
     """The step that the proof by induction takes: from states off by all of δ, in any direction."""

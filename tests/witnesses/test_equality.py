@@ -146,6 +146,7 @@ def test_long_strings(n: int) -> None:
     assert wrong_answers(built(task).model, task, rows[:: len(rows) // 5]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SMALL, ids=str)
 def test_the_three_evaluators_agree(task: Task) -> None:
     witness = built(task)

@@ -56,6 +56,7 @@ def width(program: Program) -> int:
     return sum(len(gadget.units) for gadget in program.layers[0].gadgets)
 
 
+@pytest.mark.slow
 @given(x=whole, y=st.tuples(whole, whole))
 @settings(max_examples=40, deadline=None)
 def test_products(x: int, y: tuple[int, int]) -> None:
@@ -64,6 +65,7 @@ def test_products(x: int, y: tuple[int, int]) -> None:
     assert width(program) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high", "units"), [(0, 9, 1), (-9, 0, 1), (-9, 9, 2), (0, 0, 1)])
 def test_products_leave_out_what_the_range_excludes(low: int, high: int, units: int) -> None:
     program = program_of(lambda layer, a, b: product(layer, "xy", a, b[0], -900, 900), low=low, high=high)

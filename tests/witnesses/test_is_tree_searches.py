@@ -158,11 +158,13 @@ def every_graph(task: IsTree, step: int = 1) -> Int[Tensor, "row pos"]:
     return task.decode(torch.arange(0, task.domain_size(), step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "step"), [(1, 1), (2, 1), (3, 1), (4, 13)])
 def test_rules_write_the_whole_trace(n: int, step: int) -> None:
     assert follows_the_task(full(n), every_graph(full(n), step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
 def test_rules_write_the_whole_trace_of_random_graphs(graphs: str) -> None:
     task = full(16, graphs)
@@ -235,6 +237,7 @@ def test_runs_in_few_bits() -> None:
     assert right_to_the_end(built(4, FixedNearest(p=least_p(4))), full(4), every_graph(full(4), 31))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", ["hub", "uniform"])
 def test_runs_on_random_graphs(graphs: str) -> None:
     task = full(16, graphs)
@@ -276,6 +279,7 @@ def test_one_set_of_weights_serves_smaller_graphs(edges: Edges, tree: bool) -> N
     assert is_a_tree(n, edges) == tree == (words[-1] == "YES")
 
 
+@pytest.mark.slow
 def test_a_trace_read_as_a_tour() -> None:
     task = full(8, "uniform")
     rows = task.sample(12, seed=8).inputs

@@ -140,6 +140,7 @@ def test_every_graph_of_five_vertices_in_every_order(make: Make) -> None:
     assert wrong(built(make, 5), graphs) == 0
 
 
+@pytest.mark.slow
 def test_one_set_of_weights_serves_every_smaller_graph() -> None:
     witness = built(is_tree_tour_every_n, 20)
     smaller = [edges for n in (1, 2, 3, 4) for edges in all_graphs(n)]

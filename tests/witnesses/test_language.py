@@ -130,6 +130,7 @@ def test_every_table_of_two_bits(table: tuple[int, ...]) -> None:
         assert by_units(gadget, held) == by_meaning(gadget, held) == (table[2 * first + second],)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_a_field() -> None:
     entries = field("entries", 8, 0, 1)
     gadget = g.truth_table(result, BITS, entries)
@@ -140,6 +141,7 @@ def test_a_table_that_is_a_field() -> None:
             assert by_units(gadget, held) == (table[4 * bits[0] + 2 * bits[1] + bits[2]],)
 
 
+@pytest.mark.slow
 @given(
     x=st.sampled_from([-1, 1]),
     r=st.sampled_from([-1, 1]),

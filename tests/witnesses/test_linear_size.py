@@ -68,6 +68,7 @@ def test_every_even_length_of_disjointness() -> None:
             assert wrong_answers(model, task, rows) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 def test_long_inputs(system: NumberSystem) -> None:
     n, count = (16, 6) if isinstance(system, FixedPoint) else (64, 24)

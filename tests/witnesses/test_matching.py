@@ -122,6 +122,7 @@ def test_random_rows() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_three_evaluators_agree() -> None:
     for witness in (built(Match2(n=2, modulus=3)), last(3, 3)):
         rows = [row for chunk in witness.task.enumerate() for row in chunk]

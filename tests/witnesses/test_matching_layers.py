@@ -65,6 +65,7 @@ def test_sums_one_away_from_every_multiple(system: NumberSystem) -> None:
         assert wrong_answers(witness.model, witness.task, batch) == 0
 
 
+@pytest.mark.slow
 def test_random_rows() -> None:
     assert right_on_samples(wide(n=16, modulus=250), count=8)
     assert right_on_samples(wide(n=16, modulus=250, distinct=True), count=8)
@@ -72,6 +73,7 @@ def test_random_rows() -> None:
     assert right_on_samples(local(n=60, modulus=40, window=3, distinct=True), count=8)
 
 
+@pytest.mark.slow
 def test_sizes_are_those_of_the_theorems() -> None:
     row = wide(n=16, modulus=100)
     heads = row.model.layers[0].heads  # type: ignore[attr-defined]

@@ -116,6 +116,7 @@ def test_a_sequence_needs_entries_of_one_size(sequence: Sequence[Sequence[int]])
         in_a_layer(lambda layer, known: recite(layer, "said", known.is_("go"), sequence))
 
 
+@pytest.mark.slow
 @given(row=tokens, positions=st.lists(st.integers(1, LONGEST), min_size=1, max_size=3, unique=True))
 @settings(max_examples=20, deadline=None)
 def test_given_positions_are_remembered(row: list[int], positions: list[int]) -> None:

@@ -84,6 +84,7 @@ def crowded(task: NearestNeighbour, gap: int) -> Tensor:
     return torch.stack(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("gap", [1, 3])
 def test_the_worst_contexts_are_points_at_the_margin_with_one_other_label(

@@ -68,6 +68,7 @@ def test_long_inputs(task: Task, system: NumberSystem) -> None:
     assert right_on_samples(built(task, system), count=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("addresses", ["bch-1/4", "random-1/2"])
 @pytest.mark.parametrize(
     "task", [AssociativeRecall(n=16), MultiQueryRecall(n=16, vocabulary_size=64)], ids=str

@@ -280,6 +280,7 @@ def side_of(edge_end: int, vertex: int, asked_count: int) -> list[Token]:
     return [*text, Token(asked=vertex, asked_count=asked_count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arithmetic", ["float64", "nearest:61"])
 def test_exact_next_finds_the_edges_in_order_where_match_next_does_not(arithmetic: str) -> None:
     """Edges at vertex 3 are those at places 2 to 6, on the left with counts 1, 2, 5, on the right 3, 4.
@@ -304,6 +305,7 @@ def test_exact_next_finds_the_edges_in_order_where_match_next_does_not(arithmeti
 # All together, on words
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(numbers=st.lists(st.integers(1, 5), min_size=1, max_size=9))
 def test_counting_tallying_and_finding_the_one_before(numbers: list[int]) -> None:

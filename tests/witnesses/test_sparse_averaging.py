@@ -55,6 +55,7 @@ def test_every_set_against_its_complement(n: int, q: int, system: NumberSystem) 
     assert wrong_answers(witness.model, task, contrasts(task)) == 0
 
 
+@pytest.mark.slow
 def test_every_triple_of_twenty_against_its_complement() -> None:
     witness = built(n=20, q=3)
     task = witness.task
@@ -62,6 +63,7 @@ def test_every_triple_of_twenty_against_its_complement() -> None:
     assert wrong_answers(witness.model, task, contrasts(task)) == 0
 
 
+@pytest.mark.slow
 def test_a_blunter_head_fails_against_the_complement() -> None:
     witness = built(n=20, q=3)
     witness.model.layers[0].heads[0].query.mul_(0.5)  # type: ignore[attr-defined]

@@ -116,6 +116,7 @@ def test_other_addresses(addresses: Addresses) -> None:
     assert right_on_samples(built(SparseThreshold(n=30, k=3), addresses=addresses), count=50)
 
 
+@pytest.mark.slow
 def test_long_inputs() -> None:
     task = SparseThreshold(n=1 << 9, k=4, law="balanced")
     assert right_on_samples(built(task), count=8)

@@ -229,6 +229,7 @@ def test_other_tasks_are_refused() -> None:
                 build(built(case))
 
 
+@pytest.mark.slow
 def test_all_numbers_give_one_answer() -> None:
     """Scores of whole numbers are the same in every system that holds them."""
     task = built(("index-lookup", {"n": 20, "alphabet": 10}))

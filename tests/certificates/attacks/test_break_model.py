@@ -71,6 +71,7 @@ def small_witness() -> Witness:
     return witness_for(task("index-lookup", n=4, alphabet=2), family="transformer-1")
 
 
+@pytest.mark.slow
 def test_a_right_witness_is_not_broken() -> None:
     report = break_model(small_witness(), rounds=3, samples=500)
     assert not report.broken

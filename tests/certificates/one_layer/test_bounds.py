@@ -274,6 +274,7 @@ def _units(form: OneLayer, stream: Tensor) -> Tensor:
     return activated(form.feed_forward.activation, form.feed_forward.up(form.second(stream)))
 
 
+@pytest.mark.slow
 def test_a_length_that_bends_counts() -> None:
     """Units far out on their straight side: what is left of the map is the norm, whose length is convex."""
     asked = task("match2", n=4, modulus=4)

@@ -122,6 +122,7 @@ def test_verdicts_of_untrained_models(kind: str, name: str, sizes: dict[str, Any
     assert found.refuted
 
 
+@pytest.mark.slow
 def test_padding_is_seen_by_a_model_that_looks_ahead() -> None:
     """Where inputs are shorter than the model, it attends to what stands behind them too."""
     asked = task("index-lookup", n=11, alphabet=2)
@@ -146,6 +147,7 @@ def test_padding_is_seen_by_a_model_that_looks_ahead() -> None:
     assert seen > 6
 
 
+@pytest.mark.slow
 def test_edited_weights_lose_their_proof() -> None:
     """A model that is proved right everywhere; then its readout takes one symbol for another."""
     population = looking_up(LOOKUP, trap=False)

@@ -106,6 +106,7 @@ def test_no_answer_is_told_from_a_wrong_one(tmp_path: Path) -> None:
     assert [score.right for score in found.scores] == [5, 0, 5, 0]
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     oracle = Script(reads_most)
     first = compared(tmp_path, SMALL, contestant("oracle", oracle))
@@ -162,6 +163,7 @@ def counts(score: ReadingScore) -> tuple[str, int, int, int, int]:
     return score.order, score.n, score.asked, score.kept, score.right
 
 
+@pytest.mark.slow
 def test_a_torn_line_is_dropped_and_asked_again(tmp_path: Path) -> None:
     first = compared(tmp_path, SMALL, contestant("oracle", Script(reads_most)))
     file = tmp_path / "answers.jsonl"

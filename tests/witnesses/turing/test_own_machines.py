@@ -114,6 +114,7 @@ def test_machines_show_only_what_is_said_of_machines(claimed: str, tmp_path: Pat
     assert isinstance(compiled().task, MachineRuns)
 
 
+@pytest.mark.slow
 def test_nothing_is_proved_where_nothing_is_asked() -> None:
     """A machine that never halts in its room leaves no run to be right about."""
     endless = parse_machine("start: on\nhalt: off\non _ -> on R\non 1 -> off S")

@@ -50,6 +50,7 @@ def test_larger_runs(family: str, machine: str, n: int) -> None:
     assert plain(task, family, every_tape(task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
 @settings(deadline=None, max_examples=12)
 @given(small_tasks(), st.data())

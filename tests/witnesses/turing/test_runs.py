@@ -83,6 +83,7 @@ def test_larger_runs(family: str, machine: str, n: int) -> None:
     assert all_right(BUILDERS[family](task, Choices()), every_tape(task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["linear-rnn+retrieval", "hybrid-cot"])
 def test_busy_beaver_four_runs_to_its_end(family: str) -> None:
     task = Turing(n=0, machine="busy-beaver-4")
@@ -136,6 +137,7 @@ def test_the_head_may_leave_the_room(family: str) -> None:
         assert [step.cell for step in told.steps] == cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
 def test_a_run_that_never_ends_is_cut(family: str) -> None:
     endless = parse_machine("start: go\nhalt: end\ngo _ -> back R\nback _ -> go L")
@@ -180,6 +182,7 @@ def carried(witness: Witness, text: list[int]) -> list[float]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "numbers"), [("linear-rnn+retrieval", 19), ("hybrid-cot", 17)])
 def test_state_grows_with_the_logarithm(family: str, numbers: int) -> None:
     """As many numbers for every n, all of them whole and no larger than the cells, or their squares."""
