@@ -156,6 +156,7 @@ def test_numbers_stand_as_recorded(content: Content) -> None:
     assert "0 proved 0 broken 2 unknown" in said(lines[0])
 
 
+@pytest.mark.slow
 def test_bars_are_to_scale_and_show_what_is_rare(content: Content) -> None:
     rare = described({"@2": "p" * 997 + "buu"}, params={"alphabet": 1000}, broken=looked())
     section = shown(content, recorded(described(SHORT, broken=looked()), rare))
@@ -269,6 +270,7 @@ def test_a_grid_is_small_however_torn() -> None:
     assert len(draw_grid(one(verdicts=whole), "grid")[0]) < 2_500
 
 
+@pytest.mark.slow
 def test_of_each_retrieval_task_and_length_the_most_broken_is_drawn(content: Content) -> None:
     worse = described({"@1": "pppp", "@2": "bbbb", "@3": "pppp"}, broken=looked(), seed=7)
     rows = [

@@ -107,6 +107,7 @@ def test_numbers_are_those_of_the_bundle(content: Content, tmp_path: Path) -> No
     assert "Not run: Dyck-(2,2), 20 cells" in [said(summary) for summary in section.find("summary")]
 
 
+@pytest.mark.slow
 def test_another_number_makes_another_page(content: Content, tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     numbers = []
@@ -117,6 +118,7 @@ def test_another_number_makes_another_page(content: Content, tmp_path: Path) -> 
     assert numbers == [["99.7", "100.0", "−0.3"], ["99.6", "100.0", "−0.4"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda folder: None, lambda folder: folder], ids=["missing", "empty"])
 def test_without_results_every_trained_cell_is_not_run(
     content: Content, tmp_path: Path, make: Callable[[Path], Path | None]
@@ -134,6 +136,7 @@ def test_without_results_every_trained_cell_is_not_run(
     assert "Of 66 cells 0 have a number so far" in said(section)
 
 
+@pytest.mark.slow
 def test_what_needs_no_training_is_counted_when_the_page_is_made(content: Content) -> None:
     def counted(store: object) -> Measured:
         return Measured(right=3, examples=4, note="three bits of state")
@@ -156,6 +159,7 @@ def test_what_needs_no_training_is_counted_when_the_page_is_made(content: Conten
     assert "separatrix reproduce" not in said(section)
 
 
+@pytest.mark.slow
 def test_the_page_has_every_study_of_the_papers(page: str) -> None:
     section = section_of(page)
     headings = [heading.attributes["id"] for heading in section.find("h3")]
@@ -171,6 +175,7 @@ def test_the_page_has_every_study_of_the_papers(page: str) -> None:
         assert f"{each.study.where}" in said(section)
 
 
+@pytest.mark.slow
 def test_pairs_that_the_papers_hold_apart_are_counted(content: Content, tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     numbers = {("TF-(1,64)", 100): 1000, ("Mamba-(6,256)", 100): 400, ("LSTM-(3,256)", 100): 600}
@@ -203,6 +208,7 @@ def test_cells_show_how_much_of_the_steps_they_had(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_decoded_cell_has_the_score_of_what_was_written(content: Content, tmp_path: Path) -> None:
     study = only_panel("w-istree", "cot")
     place = ("Transformer 0.5M", 16)
@@ -299,6 +305,7 @@ def test_long_curves_are_thinned_and_short_ones_drawn() -> None:
     assert draw_curves(panel_with({"TF-(1,64)": unseen}), "curves") == ("", "")
 
 
+@pytest.mark.slow
 def test_curves_stand_in_the_page(content: Content, tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     put_runs(tmp_path, study.study, "index-lookup", {("TF-(1,64)", 200): 997, ("TF-(1,64)", 100): 997})
@@ -350,6 +357,7 @@ def test_matrices_have_a_shade_for_every_weight() -> None:
     assert rings.get("d") == "M0 0h1v1h-1zM1 2h1v1h-1zM2 2h1v1h-1z"
 
 
+@pytest.mark.slow
 def test_attention_stands_beside_its_study(content: Content, tmp_path: Path) -> None:
     put_pictures(tmp_path, pictures())
     study = Asked(study=paper("r-qsa"), measured={})
@@ -365,6 +373,7 @@ def test_attention_stands_beside_its_study(content: Content, tmp_path: Path) -> 
     assert ["rings" in each.plot for each in card.matrices] == [True, True, False, False]
 
 
+@pytest.mark.slow
 def test_texts_of_a_stranger_are_escaped(content: Content, tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     row = f"TF {HOSTILE}"

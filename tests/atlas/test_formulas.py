@@ -153,6 +153,7 @@ PARAMETERS_TRIED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", needs_laws(), ids=lambda key: f"{key.theorem}-{key.task}-{key.family}")
 def test_laws_of_bounds_are_what_the_rules_say(key: Artefact) -> None:
     law, task = needs_laws()[key], key.task or "dyck"

@@ -27,6 +27,7 @@ def document(page: str) -> Element:
     return read(page)
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_every_link_leads_somewhere(document: Element) -> None:
     everything = _all(document)
     ids = [element.attributes["id"] for element in everything if "id" in element.attributes]

@@ -295,6 +295,7 @@ def test_a_table_for_notebooks() -> None:
     assert "A &lt;note&gt;." in html
 
 
+@pytest.mark.slow
 def test_a_figure_is_the_same_every_time(tmp_path: Path) -> None:
     for name in ("one", "two"):
         plot_probe(a_probe(wall=20), tmp_path / f"{name}.svg")

@@ -105,6 +105,7 @@ def test_suspects_are_inputs_of_the_task(about: Task) -> None:
     assert suspects(task("match2", n=5), 3) is None
 
 
+@pytest.mark.slow
 def test_every_witness_of_s_and_r_has_a_proof_and_those_of_w_are_run_on_every_input() -> None:
     from separatrix.certificates.exhaustive import few_inputs
     from separatrix.certificates.proofs import proof_for

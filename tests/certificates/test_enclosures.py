@@ -105,6 +105,7 @@ class TestOperations:
         a, b = tight_or_wide(dice, system, left), point(system, right)
         assert holds(rounding.divide(a, b), system, system.divide(left, right))
 
+    @pytest.mark.slow
     def test_exp(self, system: NumberSystem, seed: int) -> None:
         dice, rounding = random.Random(seed), rounding_of(system)
         for scale in (1e-3, 1.0, 20.0, 300.0):

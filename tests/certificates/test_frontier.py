@@ -70,6 +70,7 @@ def test_figures_are_the_same_to_the_last_byte(points: tuple[Point, ...], tmp_pa
     assert text != (tmp_path / "second.svg").read_text()
 
 
+@pytest.mark.slow
 def test_bits_are_drawn_for_every_series(tmp_path: Path) -> None:
     plot_bits({"one": [(16, 100), (64, 200)]}, tmp_path / "one.svg")
     plot_bits({"one": [(16, 100), (64, 200)], "two": [(16, 50)]}, tmp_path / "two.svg")

@@ -59,6 +59,7 @@ def test_no_other_choice_that_is_proven_is_smaller(name: str, parameters: dict[s
         assert measures(witness)[by] == min(measures(other)[by] for other in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), SMALL)
 def test_what_is_returned_is_proven_and_right(name: str, parameters: dict[str, int]) -> None:
     about = task(name, **parameters)

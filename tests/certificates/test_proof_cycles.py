@@ -42,6 +42,7 @@ def test_large_graphs_are_certified(task: Cycle3 | Cycle5, system: NumberSystem)
     assert certificate.inputs.log10 > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), FixedDown(n=3, k=4)], ids=str)
 def test_every_survivor_of_a_mutation_is_harmless(system: NumberSystem) -> None:
     witness = built(Cycle3(n=3), system)

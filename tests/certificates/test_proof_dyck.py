@@ -23,6 +23,7 @@ def built(task: Dyck, system: NumberSystem | None = None) -> Witness:
     return witness_for(task, choices=Choices(system=system or Float64()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("form", ["recognise", "next"])
 def test_all_strings_are_certified(form: str, system: NumberSystem) -> None:
@@ -32,6 +33,7 @@ def test_all_strings_are_certified(form: str, system: NumberSystem) -> None:
     assert [claim.name for claim in certificate.claims][-1] == "lead of the right answer"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "task", [Dyck(n=2), Dyck(n=8, types=1, depth=1), Dyck(n=10, types=3, depth=4)], ids=str
 )
@@ -73,6 +75,7 @@ def test_every_survivor_of_every_mutation_is_harmless(form: str, system: NumberS
     assert survived < 0.75 * tried
 
 
+@pytest.mark.slow
 def test_a_proof_is_about_its_own_task() -> None:
     witness = built(Dyck(n=8))
     assert proved(witness, Dyck(n=8))

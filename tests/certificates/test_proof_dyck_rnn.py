@@ -55,6 +55,7 @@ def test_more_types_and_depths(types: int, depth: int, activation: Activation, s
     assert proved(dyck_rnn_model(task, activation=activation).with_arithmetic(system), task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "system"), [("", Float64()), (SOFT, Float32())], ids=str)
 def test_a_million_brackets_are_certified(variant: str, system: NumberSystem) -> None:
     """Of two types and depth 2: eight boxes, and steps from each."""

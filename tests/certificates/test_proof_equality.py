@@ -71,6 +71,7 @@ def test_a_million_symbols_cost_no_more_than_their_digits() -> None:
     assert certificate.verdict == "proved"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", FINE, ids=str)
 @pytest.mark.parametrize(
     "task",
@@ -161,6 +162,7 @@ def test_another_rule_or_a_mask_is_not_proven() -> None:
         assert not proved(dataclasses.replace(witness, model=CausalTransformer(**fields)))
 
 
+@pytest.mark.slow
 def test_weights_for_fewer_symbols_are_not_proven_for_more() -> None:
     short = built(Equality(n=4), Float64())
     long = dataclasses.replace(short, task=Equality(n=16))

@@ -94,6 +94,7 @@ def test_a_proof_is_about_its_own_task() -> None:
     assert not proved(built(Dyck(n=8, depth=1)), Dyck(n=8))
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_refuted_with_an_input_that_fails_again() -> None:
     for task in (Dyck(n=6), Equality(n=6), Disjointness(n=6)):
         wrong = next(

@@ -69,6 +69,7 @@ HONEST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_weights_are_certified(name: str) -> None:
     certificate = certify(HONEST[name]())

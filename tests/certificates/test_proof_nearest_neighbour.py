@@ -49,6 +49,7 @@ def test_all_shapes_are_proven(task: NearestNeighbour, system: NumberSystem) -> 
     assert proved(built(task, system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), FixedNearest(p=25)], ids=str)
 def test_survivors_of_mutations_are_harmless(system: NumberSystem) -> None:
     survived, tried = survivors_are_harmless(built(TINY, system), every=41)

@@ -44,6 +44,7 @@ def test_thousands_of_pairs_are_certified(task: Task, system: NumberSystem) -> N
     assert all(claim.margin is not None and claim.margin > 0 for claim in certificate.claims)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [Float64(), FixedNearest(p=43)], ids=str)
 def test_long_sequences_are_certified(system: NumberSystem) -> None:
     certificate = certify(built(AssociativeRecall(n=1 << 12, form="sequence"), system))
@@ -67,6 +68,7 @@ def test_all_shapes_are_proven(task: Task, system: NumberSystem) -> None:
     assert proved(built(task, system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TINY, ids=str)
 def test_survivors_of_mutations_are_harmless(task: Task) -> None:
     survived, tried = survivors_are_harmless(built(task, Float64()), every=35)
@@ -83,6 +85,7 @@ def test_every_survivor_of_every_mutation_is_harmless(task: Task, system: Number
     assert survived < tried / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TINY, ids=str)
 @pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize("name", ["query", "key", "value"])

@@ -91,6 +91,7 @@ def test_a_matrix_with_its_sign_turned_is_refuted(name: str) -> None:
     assert replay(wrong, certificate.counterexample)
 
 
+@pytest.mark.slow
 def test_every_number_of_the_lists_counts() -> None:
     task = SparseThreshold(n=4, k=2, function_seed=3)
     witness = built(task, Float64())
@@ -118,6 +119,7 @@ def test_the_same_function_by_other_lists_is_proven() -> None:
     assert not proved(dataclasses.replace(witness, task=other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0, 2, 4])
 def test_weights_for_one_threshold_are_not_proven_for_another(threshold: int) -> None:
     task = SparseThreshold(n=6, k=2, threshold=threshold)

@@ -125,6 +125,7 @@ def test_every_matrix_is_read(name: str, parameters: dict[str, Any]) -> None:
             assert not proved(rebuilt(witness, {**tensors, where: tensor + 0.5})), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), FEW, ids=str)
 def test_every_place_of_a_block_is_read(name: str, parameters: dict[str, Any]) -> None:
     """Blocks moved by one row or column, and bits of the state that are not said to be any."""

@@ -92,6 +92,7 @@ def test_models_side_by_side() -> None:
     assert answer["models"][0] == audit(MAMBA).to_fields()
 
 
+@pytest.mark.slow
 def test_a_model_of_ours_by_name_and_by_spec(tmp_path: Path) -> None:
     argv = ("audit", "mamba", "--layers", "3", "--n", "64", "32", "--precision", "16", "--json")
     answer = run(*argv).answer

@@ -119,6 +119,7 @@ def test_a_run_has_several_names(made: Made, tmp_path: Path, monkeypatch: pytest
     assert run("certify", only.short).code == 1
 
 
+@pytest.mark.slow
 def test_refuted_with_where_it_looks(made: Made) -> None:
     ran = run("certify", made.wrong.short, "--json")
     assert (ran.code, ran.answer["verdict"]) == (1, "refuted")

@@ -109,6 +109,7 @@ def test_every_command_speaks_json(tmp_path: Path) -> None:
         assert isinstance(ran.answer, dict)
 
 
+@pytest.mark.slow
 def test_descriptions_do_not_need_sizes_to_be_given() -> None:
     for name in TASKS.names():
         assert run("describe", name, "--json").answer["n"] == TASKS.get(name).showcase["n"]

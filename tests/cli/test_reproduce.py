@@ -46,6 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return settled(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_without_a_name_they_are_listed() -> None:
     ran = reproduce()
     narrow(ran.out)
@@ -59,6 +60,7 @@ def test_without_a_name_they_are_listed() -> None:
     assert entries["w-hotpot"]["h200_minutes_quick"] is None
 
 
+@pytest.mark.slow
 def test_help_needs_no_torch() -> None:
     script = (
         "import sys; from separatrix.cli import main\n"
@@ -69,6 +71,7 @@ def test_help_needs_no_torch() -> None:
     assert ran.stdout.splitlines()[-1] == "[0, 2] False"
 
 
+@pytest.mark.slow
 def test_a_study_is_trained_printed_and_written(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +116,7 @@ def test_json_is_one_object_and_all_there_is(tmp_path: Path) -> None:
     assert {Path(name).name for name in answer["files"]} == {"table.md", "table.csv", "outcome.json"}
 
 
+@pytest.mark.slow
 def test_figures_and_illustrations_are_in_three_formats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

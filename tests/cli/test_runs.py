@@ -361,6 +361,7 @@ def test_a_bundle_of_another_name_or_with_damage_is_left_alone(store: Store, tmp
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.slow
 def test_gc_says_what_it_does(store: Store) -> None:
     orphan = store.path / "curves" / f"{'e' * 64}.parquet"
     orphan.write_bytes(b"12345")
@@ -390,6 +391,7 @@ def test_names_from_strangers_are_shown_and_not_obeyed(store: Store) -> None:
     assert run("runs", "list", "--json").answer["runs"][-1]["config"]["task"]["name"] == f"mine{HOSTILE}"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("store")
 def test_help_needs_neither_torch_nor_pyarrow() -> None:
     lines = [["--help"], ["runs"], ["runs", "--help"], ["runs", "list", "--help"], ["runs", "list"]]

@@ -17,6 +17,7 @@ from separatrix.tasks.index_lookup import IndexLookup
 from tests.cli.running import Ran, refused, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS.names())
 def test_samples_are_what_the_task_draws(name: str) -> None:
     described = run("describe", name, "--json").answer

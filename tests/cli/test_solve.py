@@ -27,6 +27,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("graph", "answer"), [(TREE, "YES"), ("1 2 2 3 1 3", "NO"), ("2 1", "YES")])
 def test_graphs(family: str, graph: str, answer: str) -> None:
@@ -86,6 +87,7 @@ def test_a_graph_in_a_file(tmp_path: Path) -> None:
     assert given == run("solve", "is-tree", "--input", TREE, "--json").answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["transformer", "hybrid", "linear-rnn+retrieval"])
 @pytest.mark.parametrize(
     ("line", "n", "larger", "answer"),

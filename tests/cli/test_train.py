@@ -54,6 +54,7 @@ def train(*argv: str) -> Ran:
     return ran
 
 
+@pytest.mark.slow
 def test_members_are_the_product_of_the_lists(place: Path) -> None:
     lists = ("--lr", "1e-3", "1e-2", "--seeds", "0", "7", "--schedule", "constant", "cosine", "--warmup", "3")
     answer = train(*lists, "--weight-decay", "0", "0.5", "--json").answer

@@ -73,6 +73,7 @@ def test_ctrl_c_says_how_to_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert ran.err == (f"Interrupted; run the same command again to go on from step 15 in '{place}'.\n")
 
 
+@pytest.mark.slow
 def test_what_was_cut_off_goes_on_and_ends_the_same(place: Path, tmp_path: Path) -> None:
     whole = results(train(*LONG, "--store", str(tmp_path / "other"), "--json"))
     _, checkpoints = cut_off(place)

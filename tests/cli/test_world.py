@@ -168,6 +168,7 @@ def test_closed_standard_output_is_a_sentence(command: str) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_a_run")
 def test_closed_standard_error_swallows_remarks_and_nothing_else(tmp_path: Path) -> None:
     ran = shell("separatrix runs show x 2>&-")

@@ -65,6 +65,7 @@ def classes(rows: int, columns: int) -> list[np.ndarray]:
     return list(kinds.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 @pytest.mark.parametrize("columns", [1, 2, 3, 4])
 def test_every_small_kind_costs_what_the_definition_says(rows: int, columns: int) -> None:
@@ -86,6 +87,7 @@ def test_every_small_boolean_matrix_costs_what_the_definition_says(rows: int, co
     assert checked == 2 ** (rows * columns)
 
 
+@pytest.mark.slow
 @given(MATRICES)
 @settings(max_examples=150, deadline=None)
 def test_promises_and_more_answers_cost_what_the_definition_says(matrix: np.ndarray) -> None:
@@ -151,6 +153,7 @@ def eight_by_eight(count: int) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.slow
 def test_eight_by_eight_is_solved_by_search() -> None:
     costs = [known(matrix) for matrix in eight_by_eight(12)]
     assert set(costs) == {3, 4}

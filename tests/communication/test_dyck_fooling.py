@@ -80,6 +80,7 @@ def test_the_partner_is_the_only_one() -> None:
         partner(torch.tensor([[1, 0]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 10, 12])
 def test_task_and_automaton_agree_on_every_pair(n: int) -> None:
     by_automaton, by_task = (check_members(n, by=by) for by in ("automaton", "task"))

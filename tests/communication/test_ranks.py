@@ -56,6 +56,7 @@ def test_both_ranks_agree_with_flint() -> None:
     assert len(seen) > 30
 
 
+@pytest.mark.slow
 @given(arrays.arrays(np.int64, st.tuples(st.integers(1, 9), st.integers(1, 9)), elements=st.integers(-3, 3)))
 @settings(deadline=None)
 def test_ranks_of_small_integers(matrix: np.ndarray) -> None:

@@ -98,6 +98,7 @@ def test_what_takes_too_long_is_left_out_with_its_reason(
     assert all(reason.endswith((".", "steps.")) for reason in found.left_out.values())
 
 
+@pytest.mark.slow
 def test_large_discrepancies_are_bounded_by_singular_values(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = matrix_of(problem("ip", n=5))
     found = study(matrix, budget=0.2)

@@ -74,6 +74,7 @@ def searches_in(task: IsTree, examples: int) -> int:
     return int((drawn.inputs == task.vocabulary.token("<EndSearch>")).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("n", "graphs", "examples"), [(4, "hub", 40), (7, "uniform", 30)])
 def test_whoever_knows_the_task_is_right_everywhere(form: str, n: int, graphs: str, examples: int) -> None:
@@ -103,6 +104,7 @@ def flipped(text: Text) -> Text:
     return [*text[:-1], 1 - text[-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "spoil", "counts"),
     [

@@ -89,6 +89,7 @@ def test_no_file_tells_its_time_or_the_version_that_made_it(written: list[Path])
             assert word not in content, (path.name, word)
 
 
+@pytest.mark.slow
 def test_letters_of_a_pdf_are_of_a_kind_that_journals_take(written: list[Path]) -> None:
     for path in written:
         if path.suffix == ".pdf":

@@ -101,6 +101,7 @@ def test_every_file_of_numbers_belongs_to_a_table() -> None:
     assert {line["table"] for line in said} <= set(table_names())
 
 
+@pytest.mark.slow
 def test_each_number_of_a_paper_stands_in_exactly_one_cell() -> None:
     used: Counter[tuple[str, str, int]] = Counter()
     for study in map(paper, STUDIES):

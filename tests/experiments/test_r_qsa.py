@@ -109,6 +109,7 @@ def test_the_budgets_have_r_s_size() -> None:
         assert second.members[0].schedule == "constant"
 
 
+@pytest.mark.slow
 def test_pictures_show_the_first_test_input(pictures: AttentionPictures) -> None:
     task = qsa_task("smoke")
     example = task.sample(1, seed=TEST_SEED, start=TEST_EXAMPLES_FROM).inputs[0]

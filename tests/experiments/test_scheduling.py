@@ -27,6 +27,7 @@ def with_jobs(study: Study, *jobs: Job) -> Study:
     return replace(study, panels=(replace(panel, cells=cells),))
 
 
+@pytest.mark.slow
 def test_what_takes_longest_comes_first() -> None:
     jobs = packed(study_of("s-fig2", PAPER))
     works = [work_of(job) for job in jobs]

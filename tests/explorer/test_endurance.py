@@ -61,6 +61,7 @@ def all_of(raw: socket.socket) -> bytes:
     return bytes(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"], ids=["nothing", "half a head"]
 )

@@ -240,6 +240,7 @@ def test_headers_that_never_end_are_refused(served: Served) -> None:
     refused(served.get("/", {"x": "a" * 20_000}), 431, "16,384 bytes")
 
 
+@pytest.mark.slow
 def test_the_atlas_comes_when_it_is_written(tmp_path: Path) -> None:
     policy = "default-src &#39;none&#39;; script-src &#39;sha256-abc&#39;"
     page = f'<!doctype html><meta http-equiv="Content-Security-Policy" content="{policy}">atlas'

@@ -60,6 +60,7 @@ def checked(told: Any) -> None:
     assert told["knows"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_run_on_its_example_under_every_split(name: str) -> None:
     for partition in SETTINGS[name].splits:

@@ -56,6 +56,7 @@ def test_every_small_graph(family: str, most: int) -> None:
     assert seen == sum(2 ** (vertices * (vertices - 1) // 2) for vertices in range(1, most + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "edges",

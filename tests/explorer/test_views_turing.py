@@ -64,6 +64,7 @@ def test_every_short_tape_and_the_longest_ones(family: str) -> None:
         checked(put(VIEW, {"machine": machine, "tape": longest, "family": family}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "tape", "answer"),
     [

@@ -41,6 +41,7 @@ def by_hand(model: Turner, given: Sequence[int], answers: frozenset[int], limit:
     return Run(prompt=len(given), written=tuple(written), outcome="limit")
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=9), max_size=9),

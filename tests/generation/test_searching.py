@@ -96,6 +96,7 @@ def test_a_group_holds_its_latest_match_wherever_in_a_chain_it_was() -> None:
         assert search("^(?:(a|c)|b){1500}$", text) == Found(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [57, 1001])
 def test_words_are_counted(times: int) -> None:
     listed = ["s1"] * times + ["s2"] * 50 + ["s11"] * 50
@@ -116,6 +117,7 @@ def test_four_thousand_words_are_counted() -> None:
 AB = "".join(random.Random(5).choices("ab", k=200_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "result"),
     [
@@ -213,6 +215,7 @@ PIECES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.text("ab1 é\n", max_size=12))
 def test_nothing_raises(pattern: str, text: str) -> None:

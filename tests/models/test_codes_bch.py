@@ -176,6 +176,7 @@ def test_distances_hold_for_all_pairs_of_every_small_code() -> None:
             assert length not in proven
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "bits", "designed", "gamma", "count"), TABLE)
 def test_the_table(length: int, bits: int, designed: int, gamma: Fraction, count: int) -> None:
     two_sided = ExtendedBCH.whole(length=length, designed=designed, one_sided=False)

@@ -124,6 +124,7 @@ def slow_dimension(count: int, gamma: Fraction) -> int:
         dim += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [Fraction(1, 5), Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 50, 1000])
 def test_the_exact_dimension_is_the_least(count: int, gamma: Fraction) -> None:

@@ -111,12 +111,14 @@ def test_the_kernel_is_the_published_sum(length: int) -> None:
     torch.testing.assert_close(mixer.kernel(length), kernel, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ffn", [0, 12])
 @pytest.mark.parametrize("length", [1, 11, 130])
 def test_whole_and_step_by_step_agree(length: int, ffn: int) -> None:
     check_both_forms(small(ffn=ffn), length=length)
 
 
+@pytest.mark.slow
 def test_the_published_state_agrees_over_a_long_input() -> None:
     check_both_forms(small(state=64), length=220)
 

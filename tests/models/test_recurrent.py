@@ -161,6 +161,7 @@ def told(code: TokenCode, token: int) -> list[int]:
 INPUTS = torch.tensor([[0, 4, 5, 7, 1], [6, 7, 7, 2, 3], [3, 3, 0, 5, 6]])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_blocks_are_kronecker_products(data: st.DataObject) -> None:

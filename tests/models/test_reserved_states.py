@@ -49,6 +49,7 @@ def stepped(
     return torch.stack(found), list(tensors(state))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transformer", "llama", "hybrid", "mamba", "lstm", "retnet"])
 @pytest.mark.parametrize("reserve", [{0: 12}, {0: 4}, {3: 2, 9: 1}, {0: 0, 5: 100}])
 def test_room_changes_nothing_that_is_computed(name: str, reserve: dict[int, int]) -> None:

@@ -133,6 +133,7 @@ def test_backends_are_chosen_by_name() -> None:
         selective_scan(*parts, backend="fla")
 
 
+@pytest.mark.slow
 def test_a_compiler_sees_one_operation() -> None:
     parts = parts_of((1, 2, 30, 3, 2), seed=8)
     x, delta, _, rate, write, read, _ = (part.detach() for part in parts)

@@ -36,6 +36,7 @@ def rows_of(system: Fixed) -> list[list[Fraction]]:
     return [[rounded(system, logit) for logit in row] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("rounding", RoundingPoints)
 def test_softmax_is_the_definition(system: Fixed, rounding: RoundingPoints) -> None:

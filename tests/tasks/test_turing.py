@@ -145,6 +145,7 @@ def test_half_are_balanced_and_each_kind_is_uniform(n: int) -> None:
     assert_uniform(seen, every - balanced, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINE_NAMES)
 def test_the_bounds_are_kept_and_reached(machine: str) -> None:
     """Over every tape of a few lengths the longest run and the widest tape are exactly the bound."""

@@ -65,6 +65,7 @@ def between_looks() -> Job:
     return replace(job, training=replace(job.training, eval_every=30))
 
 
+@pytest.mark.slow
 def test_sigterm_saves_between_two_steps_and_then_does_what_it_does(
     tmp_path: Path, own_handler: list[int]
 ) -> None:
@@ -94,6 +95,7 @@ def test_where_sigterm_is_ignored_it_stays_so(tmp_path: Path) -> None:
     assert not list(Store(tmp_path).folder_of(job.key).glob("*.safetensors"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_handler")
 def test_a_handler_that_returns_lets_training_go_on(tmp_path: Path) -> None:
     job, seen = between_looks(), list[int]()

@@ -33,6 +33,7 @@ def members(row: list[int], depth: int) -> list[int]:
     return verdicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(("types", "depth", "n"), SMALL)
 def test_every_prefix_of_every_short_string(types: int, depth: int, n: int, activation: Activation) -> None:

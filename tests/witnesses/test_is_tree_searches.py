@@ -185,6 +185,7 @@ def test_rules_write_the_whole_trace_of_many_random_graphs(graphs: str, n: int, 
     assert follows_the_task(task, task.sample(count, seed=2).inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("exact", [True, False])
 def test_weights_write_every_token_of_small_graphs(n: int, exact: bool) -> None:
@@ -212,6 +213,7 @@ def a_tree(n: int) -> Int[Tensor, "1 pos"]:
     return batch.inputs[longest : longest + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 7, 16])
 def test_fewer_bits_than_the_scores_need_are_too_few(n: int) -> None:
     assert wrong_labels(built(n, FixedNearest(p=least_p(n))), a_tree(n)) == 0
@@ -233,6 +235,7 @@ def test_runs_with_real_searches(n: int, step: int) -> None:
     assert right_to_the_end(built(n), full(n), every_graph(full(n), step))
 
 
+@pytest.mark.slow
 def test_runs_in_few_bits() -> None:
     assert right_to_the_end(built(4, FixedNearest(p=least_p(4))), full(4), every_graph(full(4), 31))
 

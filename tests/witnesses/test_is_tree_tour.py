@@ -173,6 +173,7 @@ def test_many_random_graphs(make: Make, n: int, count: int, law: str) -> None:
     assert wrong(built(make, n), graphs) == 0
 
 
+@pytest.mark.slow
 @FORMS
 @pytest.mark.parametrize("n", [5, 20])
 def test_hard_graphs(make: Make, n: int) -> None:

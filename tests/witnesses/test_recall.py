@@ -54,6 +54,7 @@ def test_every_input(task: Task, system: NumberSystem) -> None:
     assert right_on_every_input(built(task, system))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize(
     "task",

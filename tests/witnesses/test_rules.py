@@ -192,6 +192,7 @@ def test_weights_write_what_the_rules_say(layers: int) -> None:
                 assert wanted is None or SAID.word(token) == wanted, text
 
 
+@pytest.mark.slow
 def test_meaning_and_units_agree_on_texts() -> None:
     program = compiled(example, layers=2)
     for text in texts()[::5]:

@@ -93,6 +93,7 @@ def test_the_code_follows_the_size() -> None:
     assert few.model.layers[0].heads[0].inner <= 32  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_too_many_sets_and_too_few_bits_are_refused() -> None:
     with pytest.raises(InvalidInput, match="take a smaller q or n"):
         built(n=5000, q=30)

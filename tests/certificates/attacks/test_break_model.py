@@ -221,6 +221,7 @@ def test_brackets_are_tried_deep_and_one_mistake_from_members() -> None:
     assert 0 < brackets.failures < brackets.tried
 
 
+@pytest.mark.slow
 def test_the_same_seed_finds_the_same_and_another_does_not() -> None:
     subject = untrained("transformer", LOOKUP, {"layers": 1, "width": 8, "heads": 1})
     first, second, other = (

@@ -32,6 +32,7 @@ def accepted(asked: Task, row: Tensor) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS.names())
 def test_the_domain_says_what_the_task_says_and_searches_stay_inside(name: str) -> None:
     asked = example_task(TASKS.get(name))
@@ -91,6 +92,7 @@ def test_brackets_are_deep_and_one_mistake_away(form: str) -> None:
     assert len(too_deep) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "params"),
     [

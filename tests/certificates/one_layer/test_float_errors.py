@@ -139,6 +139,7 @@ class Stages:
         assert bool((off <= self.errors.outputs(every_output, reach)).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, 60))
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_the_worst_rounding_is_within_the_bounds_at_every_stage(kind: str, seed: int) -> None:

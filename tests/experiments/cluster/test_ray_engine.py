@@ -133,6 +133,7 @@ def test_a_lost_job_goes_on_elsewhere(ray: PretendedRay, tmp_path: Path, job: Jo
     assert contents(far) == contents(near)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_lost_every_time_fails_and_the_others_go_on(ray: PretendedRay, tmp_path: Path) -> None:
     lost, other = small_job(5), small_job(6)
     ray.resources["CPU"] = 1  # so that the first is sent again before the third is begun

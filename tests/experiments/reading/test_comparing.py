@@ -83,6 +83,7 @@ def test_only_what_everybody_answers_is_scored(tmp_path: Path) -> None:
     assert len(amid) == len(set(amid))
 
 
+@pytest.mark.slow
 def test_who_is_silent_leaves_nothing_to_score(tmp_path: Path) -> None:
     mute, oracle = Script(silent), Script(reads_most)
     found = compared(tmp_path, HOTPOT, contestant("oracle", oracle), contestant("mute", mute))
@@ -96,6 +97,7 @@ def test_who_is_silent_leaves_nothing_to_score(tmp_path: Path) -> None:
     assert len(mute.asked) == len(oracle.asked) == 60
 
 
+@pytest.mark.slow
 def test_no_answer_is_told_from_a_wrong_one(tmp_path: Path) -> None:
     def stops_early(prompt: str) -> str:
         amid = prompt.rpartition("\n\n")[2].count("[") > 2
@@ -182,6 +184,7 @@ def test_a_torn_line_is_dropped_and_asked_again(tmp_path: Path) -> None:
             assert (len(log), log.notes) == (15, ())
 
 
+@pytest.mark.slow
 def test_damaged_lines_in_the_middle_are_passed_over(tmp_path: Path) -> None:
     compared(tmp_path, SMALL, contestant("oracle", Script(reads_most)))
     file = tmp_path / "answers.jsonl"
@@ -208,6 +211,7 @@ def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[Progress] = []
     with answer_log(tmp_path) as log:
@@ -215,6 +219,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert [(one.done, one.of) for one in told] == [(4, 5), (5, 5), (9, 15), (13, 15), (15, 15)]
 
 
+@pytest.mark.slow
 def test_scores_are_written_and_read(tmp_path: Path) -> None:
     for score in compared(tmp_path, SMALL, contestant("forgetful", Script(reads_last))).scores:
         written = json.loads(json.dumps(score.to_json()))
@@ -294,6 +299,7 @@ def hotpot_file(path: Path, *paragraphs: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_questions_of_a_file(tmp_path: Path) -> None:
     file = hotpot_file(tmp_path / "hotpot.json", *[6] * 7)
     reading = ParagraphReading(questions=10, ns=(2, 6), file=file)

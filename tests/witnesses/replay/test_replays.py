@@ -57,6 +57,7 @@ def test_long_texts_are_followed() -> None:
         assert unlike(witness, circuit, random_texts(circuit, n=n, count=2, seed=n)) == []
 
 
+@pytest.mark.slow
 def test_longer_texts_are_followed_too() -> None:
     for circuit, n in ((parity(), 60), (counter(bits=4), 12)):
         witness = replay(circuit, n=n, choices=Choices())
@@ -72,6 +73,7 @@ def test_a_network_with_a_chain_of_its_own_is_followed_to_its_answer() -> None:
     assert written(witness, texts) == [circuit.chain(text, most_steps=len(text) + 1) for text in texts]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(circuits(), st.integers(1, 5), st.integers(0, 99))
 def test_any_circuit_is_followed(circuit: RecurrentCircuit, n: int, seed: int) -> None:

@@ -32,6 +32,7 @@ def compiled(family: str = "hybrid-cot", machine: Machine | None = None, *, step
     return compile_turing(machine or parse_machine(FLIP), family=family, n=2, steps=steps, cells=2)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SCRIPTS)
 def test_certified_and_saved_and_certified_again(family: str, tmp_path: Path) -> None:
     witness = compiled(family)

@@ -255,6 +255,7 @@ def test_a_machine_that_starts_in_the_end(family: str) -> None:
     assert all_right(witness, words("a_", 2))
 
 
+@pytest.mark.slow
 def test_names_of_machines_do_not_matter() -> None:
     """States and symbols that look like parts of a pattern, or like blocks and marks of other texts."""
     odd = parse_machine(
