@@ -273,13 +273,14 @@ def test_our_own_reader_loads_them(tmp_path: Path) -> None:
     """`probe` and the reader of other people's folders take ours as any other."""
     task, rows = graphs(5, 2, seed=5)
     folder = save_pretrained_folder(witness_for(task, family="transformer-cot"), tmp_path / "folder")
-    register_auto()
     reader = load_causal_lm(folder)
     prompts = texts(task, rows)
     found = reader.complete(prompts, most_tokens=10, stop="!")
     right = [task.render_target(each) for each in task.solve(rows).answer]
     assert [text.split()[-1] for text in found] == right
     assert reader.context == task.length + 1
+    with pytest.raises(InvalidInput, match=r"has no tokens for 'Who is Maeve\?', so its model cannot"):
+        reader.complete(["Who is Maeve?"], most_tokens=2, stop="!")
 
 
 def test_the_record_is_checked(tmp_path: Path) -> None:

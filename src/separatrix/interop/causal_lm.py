@@ -125,7 +125,13 @@ class CausalLM(Completer):
         return texts
 
     def _encode(self, prompt: str) -> list[int]:
-        tokens = [int(token) for token in self._tokenizer(prompt)["input_ids"]]
+        try:
+            tokens = [int(token) for token in self._tokenizer(prompt)["input_ids"]]
+        except Exception as error:  # a tokenizer without a word for the unknown raises nothing more special
+            raise InvalidInput(
+                f"The tokenizer of '{self._name}' has no tokens for {prompt[:40]!r}, so its model cannot be "
+                "asked this."
+            ) from error
         # Some tokenizers close every text, and after that nothing would follow.
         while tokens and tokens[-1] in self._ends:
             tokens.pop()
