@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Final, final
+from typing import Final, final
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.models.explicit import ExplicitModel
-from separatrix.models.explicit.heads import AttentionHead, Head
+from separatrix.models.explicit.heads import Head, HeadAround
 from separatrix.models.explicit.layers import Layer
 from separatrix.models.explicit.linear import affine
 from separatrix.models.explicit.third_order import ThirdOrderHead
@@ -98,32 +98,11 @@ VARIANTS: Final = (*_FROM_LOGITS, "linear")
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Otherwise(AttentionHead):
+class _Otherwise(HeadAround):
     """A head with the same matrices and other shares."""
-
-    kind: ClassVar[str] = "otherwise"
 
     head: Head | ThirdOrderHead
     variant: str
-
-    @property
-    def out(self) -> int:
-        """As before."""
-        return self.head.out
-
-    @property
-    def inner(self) -> int:
-        """As before."""
-        return self.head.inner
-
-    @property
-    def kept(self) -> int:
-        """As before."""
-        return self.head.kept
-
-    def keep(self, system: NumberSystem, stream: Numbers) -> tuple[Numbers, ...]:
-        """As before."""
-        return self.head.keep(system, stream)
 
     def attend(
         self,
@@ -146,14 +125,6 @@ class _Otherwise(AttentionHead):
         else:
             shares = _FROM_LOGITS[self.variant](query @ keys.mT, mask)
         return system.encode(shares @ values)
-
-    def logits_at_once(self, keys: int) -> int:
-        """As before."""
-        return self.head.logits_at_once(keys)
-
-    def tensors(self, prefix: str) -> dict[str, Tensor]:
-        """As before."""
-        return self.head.tensors(prefix)
 
 
 def _pairs(

@@ -76,6 +76,10 @@ def input_module(inputs: InputMap, n: int) -> InputModule:
     )
 
 
+def _lengths(inputs: Int[Tensor, "batch pos"], pad: int | None) -> Int[Tensor, "batch"]:
+    return torch.full_like(inputs[:, 0], inputs.shape[1]) if pad is None else (inputs != pad).sum(1)
+
+
 @final
 class _Tokens(InputModule):
     """Token and place apart: a row for the token, and the place's features through the map of its class."""
@@ -106,9 +110,7 @@ class _Tokens(InputModule):
 
     def lengths(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch"]:
         """Tokens that are no padding."""
-        if self.pad is None:
-            return torch.full_like(inputs[:, 0], inputs.shape[1])
-        return (inputs != self.pad).sum(1)
+        return _lengths(inputs, self.pad)
 
     def vectors(
         self, inputs: Int[Tensor, "batch pos"], lengths: Int[Tensor, "batch"]
@@ -147,9 +149,7 @@ class _ListedTokens(InputModule):
 
     def lengths(self, inputs: Int[Tensor, "batch pos"]) -> Int[Tensor, "batch"]:
         """Tokens that are no padding."""
-        if self.pad is None:
-            return torch.full_like(inputs[:, 0], inputs.shape[1])
-        return (inputs != self.pad).sum(1)
+        return _lengths(inputs, self.pad)
 
     def vectors(
         self, inputs: Int[Tensor, "batch pos"], lengths: Int[Tensor, "batch"]

@@ -14,17 +14,16 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.accounting import StatePart, kv_cache
 from separatrix.models.kernels.exported import is_exporting
+from separatrix.models.key_value_cache import KeyValueMixer, longer
 from separatrix.models.laws import Law, constant
 from separatrix.models.members import Linear, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Mixer
 
 __all__ = ["Attention", "rotated"]
 
 
-class Attention(Mixer):
+class Attention(KeyValueMixer):
     """softmax(q kᵀ / √d) v for each head, then one map of all heads."""
 
     def __init__(
@@ -40,8 +39,7 @@ class Attention(Mixer):
         rotary: bool = False,
     ) -> None:
         """`last` is the law of the map back into the stream, where it differs."""
-        super().__init__(members)
-        self.width, self.heads, self.head_width = width, heads, width // heads
+        super().__init__(members, width, heads)
         self.causal, self.rotary = causal, rotary
         zero = constant(0) if bias else None
         self.inward = Linear(members, width, 3 * width, law=law, bias=zero)
@@ -54,16 +52,12 @@ class Attention(Mixer):
         if at is not None and at.shape[-1] == 1 and not self.rotary:
             return self.outward(self._at_one(x, at))  # type: ignore[no-any-return]
         query, key, value = self.inward(x).chunk(3, dim=-1)
-        query, key, value = self._headed(query), self._headed(key), self._headed(value)
+        query, key, value = self.headed(query), self.headed(key), self.headed(value)
         if self.rotary:
             place = torch.arange(x.shape[2], device=x.device)
             query, key = rotated(query, place), rotated(key, place)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
         return taken(self.outward(mixed.transpose(1, 2).reshape(x.shape)), at)
-
-    def _headed(self, x: Float[Tensor, "member batch pos width"]) -> Float[Tensor, "rows head pos part"]:
-        """Members are folded into the batch; heads come before positions."""
-        return x.reshape(-1, x.shape[2], self.heads, self.head_width).transpose(1, 2)
 
     def _at_one(
         self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch 1"]
@@ -94,11 +88,6 @@ class Attention(Mixer):
         value = value.transpose(1, 2).reshape(members, batch, 1, width)
         return value if bias is None else value + bias[:, 2 * width :].view(members, 1, 1, width)
 
-    def start(self, batch: int, like: Tensor) -> State:
-        """An empty cache."""
-        empty = like.new_empty(self.members, batch, 0, self.width)
-        return empty, empty
-
     def step(
         self, x: Float[Tensor, "member batch width"], state: State
     ) -> tuple[Float[Tensor, "member batch width"], State]:
@@ -108,56 +97,12 @@ class Attention(Mixer):
         if self.rotary:
             place = torch.tensor([keys.shape[2]], device=x.device)
             query, key = (
-                rotated(self._headed(part), place).transpose(1, 2).reshape(part.shape)
-                for part in (query, key)
+                rotated(self.headed(part), place).transpose(1, 2).reshape(part.shape) for part in (query, key)
             )
-        keys, values = _longer(keys, key), _longer(values, value)
-        headed = [self._headed(part) for part in (query, keys, values)]
+        keys, values = longer(keys, key), longer(values, value)
+        headed = [self.headed(part) for part in (query, keys, values)]
         mixed = F.scaled_dot_product_attention(headed[0], headed[1], headed[2])
         return self.outward(mixed.transpose(1, 2).reshape(x.shape)), (keys, values)
-
-    def reserve(self, state: State, positions: int) -> State:
-        """The cache at the beginning of a longer one."""
-        return tuple(_with_room(cache, positions) for cache in state)
-
-    def state_parts(self, precision: int) -> tuple[StatePart, ...]:
-        """A key and a value for every position."""
-        return (kv_cache(layers=1, heads=self.heads, head_width=self.head_width, precision_bits=precision),)
-
-
-def _with_room(
-    cache: Float[Tensor, "member batch pos width"], positions: int
-) -> Float[Tensor, "member batch pos width"]:
-    """The cache as the beginning of a tensor with so many more positions."""
-    members, batch, length, width = cache.shape
-    longer = cache.new_empty(members, batch, length + positions, width)
-    longer[:, :, :length] = cache
-    return longer[:, :, :length]
-
-
-def _longer(
-    cache: Float[Tensor, "member batch pos width"], new: Float[Tensor, "member batch 1 width"]
-) -> Float[Tensor, "member batch longer width"]:
-    """The cache with one more position: in place where it was given room, else as a copy.
-
-    A gradient needs what was there before, so there it is always a copy.
-    """
-    whole, length = _whole(cache), cache.shape[2]
-    if whole is None or torch.is_grad_enabled():
-        return torch.cat([cache, new], dim=2)
-    whole[:, :, length] = new[:, :, 0]
-    return whole[:, :, : length + 1]
-
-
-def _whole(
-    cache: Float[Tensor, "member batch pos width"],
-) -> Float[Tensor, "member batch longer width"] | None:
-    """The longer tensor that a cache is the beginning of, if it is one; rows or columns of one are none."""
-    whole = cache._base
-    if whole is None or whole.dim() != cache.dim() or whole.shape[2] <= cache.shape[2]:
-        return None
-    rest = [(each.shape[:2], each.shape[3], each.stride(), each.storage_offset()) for each in (whole, cache)]
-    return whole if rest[0] == rest[1] else None
 
 
 def rotated(

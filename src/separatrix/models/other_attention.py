@@ -19,11 +19,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.accounting import StatePart, kv_cache
+from separatrix.models.key_value_cache import KeyValueMixer, longer
 from separatrix.models.laws import Law, constant
 from separatrix.models.members import Linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Mixer
 
 __all__ = ["AttentionName", "OtherAttention", "sparsemax"]
 
@@ -63,7 +62,7 @@ _SHARES: Final[Mapping[str, Shares]] = MappingProxyType(
 )
 
 
-class OtherAttention(Mixer):
+class OtherAttention(KeyValueMixer):
     """shares(q kᵀ / √d) v for each head, then one map of all heads."""
 
     def __init__(
@@ -78,8 +77,7 @@ class OtherAttention(Mixer):
         causal: bool = True,
     ) -> None:
         """`shares` names the way from scores to shares; `last` is the law of the map back into the stream."""
-        super().__init__(members)
-        self.width, self.heads, self.head_width = width, heads, width // heads
+        super().__init__(members, width, heads)
         self.causal, self.shares = causal, _SHARES[shares]
         self.inward = Linear(members, width, 3 * width, law=law, bias=constant(0))
         self.outward = Linear(members, width, width, law=last, bias=constant(0))
@@ -103,7 +101,7 @@ class OtherAttention(Mixer):
         value: Float[Tensor, "member batch pos width"],
         behind: Bool[Tensor, "rows 1 label pos"] | None,
     ) -> Float[Tensor, "member batch label width"]:
-        headed, keys, values = self._headed(query), self._headed(key), self._headed(value)
+        headed, keys, values = self.headed(query), self.headed(key), self.headed(value)
         scores = headed @ keys.transpose(2, 3) / math.sqrt(self.head_width)
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
         if behind is not None:
@@ -111,23 +109,10 @@ class OtherAttention(Mixer):
         mixed = self.shares(scores).to(values.dtype) @ values
         return mixed.transpose(1, 2).reshape(query.shape)
 
-    def _headed(self, x: Float[Tensor, "member batch pos width"]) -> Float[Tensor, "rows head pos part"]:
-        """Members are folded into the batch; heads come before positions."""
-        return x.reshape(-1, x.shape[2], self.heads, self.head_width).transpose(1, 2)
-
-    def start(self, batch: int, like: Tensor) -> State:
-        """An empty cache."""
-        empty = like.new_empty(self.members, batch, 0, self.width)
-        return empty, empty
-
     def step(
         self, x: Float[Tensor, "member batch width"], state: State
     ) -> tuple[Float[Tensor, "member batch width"], State]:
         """Attend from the newest position to the cache and itself."""
         query, key, value = self.inward(x).unsqueeze(2).chunk(3, dim=-1)
-        keys, values = (torch.cat([old, new], dim=2) for old, new in zip(state, (key, value), strict=True))
+        keys, values = (longer(old, new) for old, new in zip(state, (key, value), strict=True))
         return self.outward(self._mixed(query, keys, values, None).squeeze(2)), (keys, values)
-
-    def state_parts(self, precision: int) -> tuple[StatePart, ...]:
-        """A key and a value for every position."""
-        return (kv_cache(layers=1, heads=self.heads, head_width=self.head_width, precision_bits=precision),)

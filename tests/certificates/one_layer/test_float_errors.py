@@ -50,7 +50,7 @@ def scores_of(population: Stack, x: Tensor, asked: int) -> list[Tensor]:
     mixer = population.blocks[0].mixer
     heads, part, width = mixer.heads, mixer.head_width, mixer.width
     query, key, _ = mixer.inward(x).chunk(3, dim=-1)
-    query, key = mixer._headed(query), mixer._headed(key)
+    query, key = mixer.headed(query), mixer.headed(key)
     if mixer.rotary:
         place = torch.arange(x.shape[2])
         query, key = rotated(query, place), rotated(key, place)

@@ -19,7 +19,7 @@ from separatrix.explorer.folder import Folder
 from separatrix.explorer.opening import opened_witness
 from separatrix.explorer.view import Deadline, View, only, text_in
 from separatrix.explorer.views._named import input_for, named, offered, text_for, words_of
-from separatrix.models.explicit.heads import AttentionHead, Head
+from separatrix.models.explicit.heads import Head, HeadAround
 from separatrix.models.explicit.linear import affine
 from separatrix.models.explicit.transformer import Transformer
 from separatrix.precision import Numbers, NumberSystem, name_of
@@ -47,30 +47,11 @@ class Seen:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Watched(AttentionHead):
+class _Watched(HeadAround):
     """A head that computes what another does and writes down where it looked."""
 
     head: Head
     seen: list[Seen] = field(default_factory=list)
-
-    @property
-    def out(self) -> int:
-        """As the head."""
-        return self.head.out
-
-    @property
-    def inner(self) -> int:
-        """As the head."""
-        return self.head.inner
-
-    @property
-    def kept(self) -> int:
-        """As the head."""
-        return self.head.kept
-
-    def keep(self, system: NumberSystem, stream: Numbers) -> tuple[Numbers, ...]:
-        """As the head."""
-        return self.head.keep(system, stream)
 
     def attend(
         self,
@@ -85,14 +66,6 @@ class _Watched(AttentionHead):
         numbers = [system.decode_float64(each)[0] for each in (logits, weights)]
         self.seen.append(Seen(logits=numbers[0], weights=numbers[1], mask=mask[0]))
         return self.head.attend(system, stream, kept, mask)
-
-    def logits_at_once(self, keys: int) -> int:
-        """As the head."""
-        return self.head.logits_at_once(keys)
-
-    def tensors(self, prefix: str) -> dict[str, Tensor]:
-        """As the head."""
-        return self.head.tensors(prefix)
 
 
 def watched(model: Transformer, row: Shaped[Tensor, "pos *width"]) -> list[list[Seen]]:

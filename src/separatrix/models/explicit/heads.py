@@ -12,7 +12,7 @@ from torch import Tensor
 from separatrix.models.explicit.linear import affine, taken
 from separatrix.precision import Numbers, NumberSystem
 
-__all__ = ["AttentionHead", "Head"]
+__all__ = ["AttentionHead", "Head", "HeadAround"]
 
 
 class AttentionHead(ABC):
@@ -61,6 +61,42 @@ class AttentionHead(ABC):
     def parameters(self) -> int:
         """Numbers in it."""
         return sum(tensor.numel() for tensor in self.tensors("").values())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeadAround(AttentionHead):
+    """A head with the weights of another that attends in a way of its own; `attend` is left to be written."""
+
+    kind: ClassVar[str] = "around"
+
+    head: AttentionHead
+
+    @property
+    def out(self) -> int:
+        """As the head within."""
+        return self.head.out
+
+    @property
+    def inner(self) -> int:
+        """As the head within."""
+        return self.head.inner
+
+    @property
+    def kept(self) -> int:
+        """As the head within."""
+        return self.head.kept
+
+    def keep(self, system: NumberSystem, stream: Numbers) -> tuple[Numbers, ...]:
+        """As the head within."""
+        return self.head.keep(system, stream)
+
+    def logits_at_once(self, keys: int) -> int:
+        """As the head within."""
+        return self.head.logits_at_once(keys)
+
+    def tensors(self, prefix: str) -> dict[str, Tensor]:
+        """As the head within."""
+        return self.head.tensors(prefix)
 
 
 @final
