@@ -107,15 +107,35 @@ def test_a_handler_that_returns_lets_training_go_on(tmp_path: Path) -> None:
     assert contents(tmp_path / "told") == contents(tmp_path / "whole")
 
 
-def test_a_second_signal_does_not_wait(own_handler: list[int]) -> None:
-    for second, raised in ((signal.SIGTERM, Ended), (signal.SIGINT, KeyboardInterrupt)):
+def test_a_second_signal_does_not_wait(own_handler: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = (
+        (signal.SIGTERM, signal.SIGTERM, Ended),
+        (signal.SIGTERM, signal.SIGINT, KeyboardInterrupt),
+        (signal.SIGINT, signal.SIGINT, KeyboardInterrupt),
+    )
+    clock = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    for first, second, raised in cases:
         with interruptible() as asked:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), first)
             assert asked.is_set()
             assert own_handler == []
+            clock += 1.5 if first == second == signal.SIGTERM else 0.1
             with pytest.raises(raised):
                 os.kill(os.getpid(), second)
         own_handler.clear()
+
+
+def test_an_echo_of_sigterm_is_no_second_one(own_handler: list[int]) -> None:
+    with interruptible() as asked:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.is_set()
+        assert own_handler == []
+        with pytest.raises(Ended):
+            asked.answer()
+        with pytest.raises(Ended):  # from now on they are the caller's
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_other_threads_leave_signals_alone(own_handler: list[int]) -> None:

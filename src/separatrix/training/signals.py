@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 __all__ = ["Asked", "interruptible"]
+
+_ECHO: Final = 1.0
+"""Seconds in which a second SIGTERM is the first one's echo: `timeout` and batch systems send it to a process
+and, at once, to its whole group.
+"""
 
 
 class Asked:
     """What a signal has asked for, until it is answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        """`give_back` puts the handlers of before in their place."""
+        self._give_back = give_back
         self._signal: int | None = None
+        self._since = 0.0
 
-    def ask(self, number: int) -> None:
-        """A signal came."""
-        self._signal = number
+    def hear(self, number: int) -> None:
+        """A signal came: the first is kept, its echo is nothing, and a further one does what it does."""
+        if self._signal is None:
+            self._signal, self._since = number, time.monotonic()
+        elif not (self.by_terminate and number == self._signal and time.monotonic() - self._since < _ECHO):
+            self._give_back()
+            signal.raise_signal(number)
 
     def is_set(self) -> bool:
         """Whether somebody waits for an end."""
@@ -33,30 +47,28 @@ class Asked:
         """Do what the signal would have done at once; where a caller's own handler returns, go on."""
         asked, self._signal = self._signal, None
         if asked is not None:
+            self._give_back()
             signal.raise_signal(asked)
 
 
 @contextmanager
 def interruptible() -> Iterator[Asked]:
-    """In the block a first Ctrl-C or SIGTERM only asks, so that no step is torn; a second does not wait.
+    """In the block a first Ctrl-C or SIGTERM only asks, so that no step is torn; a second does not wait,
+    unless it is a SIGTERM's echo.
 
     Ctrl-C only where it would interrupt as usual; SIGTERM unless it is ignored. Only in the main thread,
     which alone may say what signals do.
     """
-    asked = Asked()
     before = _answering() if threading.current_thread() is threading.main_thread() else {}
 
     def give_back() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def first(number: int, _: object) -> None:
-        asked.ask(number)
-        give_back()
-
+    asked = Asked(give_back)
     try:
         for number in before:
-            signal.signal(number, first)
+            signal.signal(number, lambda number, _: asked.hear(number))
         yield asked
     finally:
         give_back()
