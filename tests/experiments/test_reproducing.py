@@ -24,7 +24,9 @@ from separatrix.experiments.protocols import Settings
 from separatrix.experiments.reproducing import reproduce
 from separatrix.experiments.scheduling import packed, unfinished
 from separatrix.store import Store
+from separatrix.training.course import Course
 from separatrix.training.jobs import Job
+from separatrix.training.running import Observer, OutOfTime, run_job
 from tests.experiments.fakes import fake_run
 
 ONE = chosen(study_of("s-eq-depth"), panels=["eq-random"], rows=["1"], columns=[8])
@@ -85,14 +87,40 @@ def test_processes_bring_what_one_process_brings(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_time_that_runs_out_leaves_the_rest_for_the_next_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_time_that_runs_out_leaves_the_rest_for_the_next_call(tmp_path: Path, processes: int) -> None:
     store = Store(tmp_path)
     slow = _stretched(ONE, steps=1_000_000)
-    found = reproduce(slow, store, engine=LocalEngine(device="cpu", minutes=0.12))
+    found = reproduce(slow, store, engine=LocalEngine(device="cpu", minutes=0.12, processes=processes))
     assert found.interrupted
     assert [cell.state for cell in found.outcome.cells] == ["under way"]
     assert unfinished(packed(slow), store)
     assert not store.cut_off() or all(run.status == "running" for run in store.runs())
+
+
+def test_a_job_whose_time_is_over_is_saved_and_none_is_begun_after_it(tmp_path: Path) -> None:
+    store, jobs = Store(tmp_path), packed(_stretched(ONE, steps=1_000_000))
+    watched = _Patient()
+    until = time.monotonic() + 0.05
+    with pytest.raises(OutOfTime, match="Time is over after step"):
+        run_job(jobs[0], store=store, device="cpu", observer=watched, until=until)
+    (kept,) = store.folder_of(jobs[0].key).glob("*.safetensors")
+    assert kept.stem == f"step-{watched.taken:012}"
+    with pytest.raises(OutOfTime, match="after step 0"):
+        run_job(jobs[0], store=store, device="cpu", observer=watched, until=until)
+    assert kept.exists()
+
+
+class _Patient(Observer):
+    """Sleeps until the time of a job is over."""
+
+    taken = 0
+
+    def steps(self, course: Course, count: int) -> None:
+        time.sleep(0.05)
+
+    def looked(self, course: Course) -> None:
+        self.taken = course.taken
 
 
 def _stretched(study: Study, *, steps: int) -> Study:

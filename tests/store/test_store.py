@@ -385,10 +385,15 @@ def test_rows_need_no_torch_and_no_pyarrow(store: Store) -> None:
     assert ran.stdout == "set()\n"
 
 
-def test_a_run_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_a_run_says_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from separatrix.store.provenance import _commit, provenance
 
+    monkeypatch.setenv("SEPARATRIX_COMMIT", "ab" * 20)
     said = provenance(torch.device("cpu"), precision="float32", deterministic=True)
+    assert said["commit"] == "ab" * 20
+    monkeypatch.setenv("SEPARATRIX_COMMIT", "the newest")
+    said = provenance(torch.device("cpu"), precision="float32", deterministic=True)
+    assert said["commit"] != "the newest"
     assert said["torch"] == torch.__version__
     assert str(said["device"]).startswith("cpu")
     assert (said["precision"], said["deterministic"]) == ("float32", True)

@@ -7,6 +7,7 @@ was. Processes are for several GPUs or several cores: on one GPU they take turns
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from separatrix.options import require
 from separatrix.store import Store
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
-from separatrix.training.running import Observer, run_job
+from separatrix.training.running import Observer, OutOfTime, run_job
 
 __all__ = ["LocalEngine"]
 
@@ -55,13 +56,14 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
         """Do the jobs, here or in processes of their own."""
-        if self.processes == 1 and self.minutes is None:
-            return self._here(jobs, store, tell)
-        return _Pool(self, store, tell).run(jobs)
+        until = math.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
+        if self.processes == 1:
+            return self._here(jobs, store, tell, until)
+        return _Pool(self, store, tell, until).run(jobs)
 
-    def _here(self, jobs: Sequence[Job], store: Store, tell: Tell) -> Ran:
-        failed = []
-        for job in jobs:
+    def _here(self, jobs: Sequence[Job], store: Store, tell: Tell, until: float) -> Ran:
+        failed: list[Failure] = []
+        for number, job in enumerate(jobs):
             try:
                 run_job(
                     job,
@@ -70,7 +72,10 @@ class LocalEngine:
                     seats=self.seats,
                     compiled=self.compiled,
                     observer=self.observer,
+                    until=until,
                 )
+            except OutOfTime:
+                return Ran(done=number - len(failed), failed=tuple(failed), interrupted=True)
             except (SeparatrixError, MemoryError, RuntimeError) as error:
                 failed.append(Failure(job=job, reason=_reason(error)))
                 tell(f"{_named(job)} failed: {failed[-1].reason}")
@@ -99,9 +104,8 @@ class _Child:
 class _Pool:
     """Processes at work until all jobs are done, or time is."""
 
-    def __init__(self, engine: LocalEngine, store: Store, tell: Tell) -> None:
-        self._engine, self._store, self._tell = engine, store, tell
-        self._ends = None if engine.minutes is None else time.monotonic() + 60 * engine.minutes
+    def __init__(self, engine: LocalEngine, store: Store, tell: Tell, until: float) -> None:
+        self._engine, self._store, self._tell, self._until = engine, store, tell, until
         self._devices = _devices(engine.device)
         self._children: list[_Child] = []
         self._failed: list[Failure] = []
@@ -122,7 +126,7 @@ class _Pool:
         return Ran(done=self._done, failed=tuple(self._failed), interrupted=interrupted)
 
     def _is_over(self) -> bool:
-        return self._ends is not None and time.monotonic() >= self._ends
+        return time.monotonic() >= self._until
 
     def _begin(self, job: Job, folder: Path) -> None:
         self._begun += 1

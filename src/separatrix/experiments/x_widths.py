@@ -12,7 +12,7 @@ from separatrix.tasks import task
 
 __all__ = ["x_widths"]
 
-_QUICK_STEPS: Final = 1_500
+_QUICK_STEPS: Final = 10_000
 """As many as two widths can take in ten minutes."""
 
 

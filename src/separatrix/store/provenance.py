@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from contextlib import suppress
@@ -26,12 +27,14 @@ def provenance(device: torch.device, *, precision: str, deterministic: bool) -> 
         "threads": torch.get_num_threads(),
         "precision": precision,
         "deterministic": deterministic,
-        "commit": _commit(Path(__file__).parents[3]),
+        "commit": _named(os.environ.get("SEPARATRIX_COMMIT", "")) or _commit(Path(__file__).parents[3]),
     }
 
 
 def _commit(checkout: Path) -> str | None:
-    """The commit that a checkout is at, read without git; None where the package is installed."""
+    """The commit that a checkout is at, read without git; None where the package is installed or copied, and
+    where $SEPARATRIX_COMMIT can say it.
+    """
     with suppress(OSError, UnicodeDecodeError):
         git = checkout / ".git"
         head = (git / "HEAD").read_text().strip()
@@ -41,5 +44,9 @@ def _commit(checkout: Path) -> str | None:
         elif head != name:
             packed = (git / "packed-refs").read_text().splitlines()
             head = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
-        return head if re.fullmatch(r"[0-9a-f]{40,64}", head) else None
+        return _named(head)
     return None
+
+
+def _named(text: str) -> str | None:
+    return text if re.fullmatch(r"[0-9a-f]{40,64}", text) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ from separatrix.training.signals import Asked, interruptible
 
 __all__ = [
     "Observer",
+    "OutOfTime",
     "Trained",
     "deterministically",
     "load_run",
@@ -58,6 +60,14 @@ class Observer:
 
     def says(self, note: str) -> None:
         """Something that a person should know."""
+
+
+class OutOfTime(Exception):
+    """The time that a job had is over; what it had trained is saved, if there is a store."""
+
+    def __init__(self, taken: int) -> None:
+        """`taken` is the steps that were taken."""
+        super().__init__(f"Time is over after step {taken:,}.")
 
 
 def train(
@@ -105,9 +115,14 @@ def run_job(
     deterministic: bool = False,
     observer: Observer | None = None,
     checkpoint_seconds: float = _SECONDS_BETWEEN_CHECKPOINTS,
+    until: float = math.inf,
     own_code: bool = False,
 ) -> tuple[Trained, ...]:
-    """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names."""
+    """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names.
+
+    Where the clock `time.monotonic` says `until` before the end, what was trained is saved and `OutOfTime`
+    is raised; the same again goes on from there.
+    """
     placing = placing_for(
         job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code
     )
@@ -116,10 +131,10 @@ def run_job(
     watched = observer or Observer()
     with deterministically(deterministic):
         if store is None:
-            work = _Work(job, placing, None, None, watched, source, checkpoint_seconds)
+            work = _Work(job, placing, None, None, watched, source, checkpoint_seconds, until)
             return work.done(Remembered())
         with store.claim(job.key) as checkpoints:
-            work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds)
+            work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds, until)
             return work.done(remembered(job, store, own_code=own_code))
 
 
@@ -198,9 +213,11 @@ class _Work:
         observer: Observer,
         source: dict[str, object],
         checkpoint_seconds: float,
+        until: float,
     ) -> None:
         self.job, self.placing, self.store, self.checkpoints = job, placing, store, checkpoints
         self.observer, self.source, self.checkpoint_seconds = observer, source, checkpoint_seconds
+        self.until = until
         self.seconds = 0.0
         self.rate: float | None = None
         """Steps a second of the population over the newest stretch between looks, looks included."""
@@ -224,6 +241,8 @@ class _Work:
 
     def _trained(self, members: tuple[int, ...], *, unfinished: frozenset[int]) -> dict[int, Trained]:
         require_room(self.job, replace(self.placing, seats=min(self.placing.seats, len(members))))
+        if self._is_over():
+            raise OutOfTime(0)
         course = self._resumed(members, unfinished) or Course(self.job, self.placing, members=members)
         if self.store is not None:
             configs = [self.job.config_of(self.job.members[number]) for number in members]
@@ -239,7 +258,10 @@ class _Work:
         last = saved = time.monotonic()
         while not course.done:
             taken = course.taken
-            course.advance(lambda count: self.observer.steps(course, count), halt=asked.is_set)
+            course.advance(
+                lambda count: self.observer.steps(course, count),
+                halt=lambda: asked.is_set() or self._is_over(),
+            )
             now = time.monotonic()
             self.rate = (course.taken - taken) / max(now - last, 1e-9)
             self.seconds, last = self.seconds + now - last, now
@@ -255,7 +277,14 @@ class _Work:
             if asked.is_set():
                 self._end_early(course, asked)
                 last = saved = time.monotonic()
+            elif self._is_over() and not course.done:
+                if self.checkpoints is not None:
+                    self._save(course)
+                raise OutOfTime(course.taken)
         return found
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self.until
 
     def _end_early(self, course: Course, asked: Asked) -> None:
         """Save what there is, and then do what was asked for."""
