@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, settings
@@ -351,3 +351,49 @@ def test_what_is_asked_wrongly_is_refused_in_a_sentence() -> None:
     with pytest.raises(InvalidInput, match="alphabet"):
         bounds_for(TaskSpec(name="index-lookup", params={"n": 4, "alphabet": "two"}), "rnn")
     assert "There are bounds on rnn, linear-rnn-cot" in str(no_bound("counting", "hybrid"))
+
+
+FIXED: tuple[tuple[str, dict[str, Any], bool], ...] = (
+    ("index-lookup", {"alphabet": 3}, True),
+    ("associative-recall", {"form": "sequence", "alphabet": 3}, False),
+    ("associative-recall", {"form": "pairs", "values": 2}, True),
+    ("c-gram", {"c": 3, "alphabet": 2}, False),
+    ("c-gram", {"c": 2, "alphabet": 6}, False),
+    ("counting", {"alphabet": 4}, False),
+    ("nearest-neighbour", {"dimension": 5}, False),
+    ("match3", {"modulus": 7}, False),
+    ("match3", {"modulus": 7, "variant": "last"}, False),
+    ("q-sparse-averaging", {"q": 2, "d": 5}, True),
+    ("equality", {"alphabet": 2}, True),
+    ("dyck", {"types": 2}, True),
+    ("disjointness", {}, True),
+)
+"""Tasks with all parameters but n fixed, and whether a bound grows with n alone."""
+
+
+@pytest.mark.parametrize(("name", "params", "growing"), FIXED)
+def test_what_is_said_to_grow_with_n_alone_grows(name: str, params: dict[str, Any], growing: bool) -> None:
+    """With all else fixed a number that does not grow has a growth that says what holds it down."""
+    asked = [task(name, n=n, **params) for n in (256, 4096)]
+    small, large = (
+        {_which(bound): bound for bound in bounds_for(one, precision=8, quick=True)} for one in asked
+    )
+    compared = [
+        (before, after)
+        for which, bound in large.items()
+        if which in small
+        and (after := bound.at_least) is not None
+        and (before := small[which].at_least) is not None
+        and _grows_with_n_alone(bound.asymptotic)
+    ]
+    assert all(after >= max(1, 4 * before) for before, after in compared), compared
+    assert bool(compared) is growing
+    assert any(bound.at_least is not None for bound in large.values())
+
+
+def _grows_with_n_alone(growth: str) -> bool:
+    return "min(" not in growth and "N" in growth.upper().replace("LOG N", "")
+
+
+def _which(bound: Bound) -> tuple[object, ...]:
+    return bound.theorem, bound.family, bound.quantity, bound.asymptotic, bound.formula

@@ -83,7 +83,7 @@ def averaging_in_a_stream(ask: Ask) -> Iterator[Bound]:
     """INDEX on N − 1 bits: Alice's values are the bits with empty sets, and Bob's set is the place he wants.
 
     An answer within 1/(4q) tells two values apart that differ by ½ or more, so any K such values of the grid
-    serve as symbols: mp ≥ ⌈(N − 1)·log K⌉, where K = 3 in one dimension.
+    serve as symbols: mp ≥ ⌈(N − 1)·log K⌉, where K = 3 for the values −1, 0 and 1.
     """
     symbols = levels(whole(ask.spec, "d"), whole(ask.spec, "grid"))
     via = Via(problem="INDEX", reductions=("q-sparse-averaging",))
@@ -105,8 +105,8 @@ def triples_in_one_layer(ask: Ask) -> Iterator[Bound]:
 
     The reduction is in `reductions.match3`: with three different positions, or in the variant last, it needs
     M ≥ 2k + 3, and where a position may be used twice, by another encoding, M ≥ 2k + 4. A smaller modulus
-    leaves room for fewer elements. Of the local and the bigram form the theorem does not speak. A dummy
-    element makes N + 1 positions.
+    leaves room for fewer elements, so that nothing grows beyond a fixed one. Of the local and the bigram form
+    the theorem does not speak. A dummy element makes N + 1 positions.
     """
     variant = text(ask.spec, "variant")
     if variant not in ("full", "last"):
@@ -116,13 +116,14 @@ def triples_in_one_layer(ask: Ask) -> Iterator[Bound]:
     bits = max(0, min((ask.n - 1) // 2, room))
     formula = "⌊(N − 1)/2⌋" if bits == (ask.n - 1) // 2 else f"{bits:,}"
     via = Via(problem="DISJ", reductions=("match3", "S-T4"))
-    needed = Needed(bits=bits, formula=formula, growth="N")
+    growth = "min(N, M)" if whole(ask.spec, "modulus") else "N"
+    needed = Needed(bits=bits, formula=formula, growth=growth)
     maps = ask.theorem.assumptions[:1]
     yield from layer_bounds(ask, needed, positions=ask.n + 1, via=via, assuming=maps)
     yield ask.says(
         EXCHANGED_BITS,
         bits + 1 if bits else 0,
-        asymptotic="Ω(N)",
+        asymptotic=f"Ω({growth})",
         formula=f"bits exchanged ≥ {formula} + 1",
         via=Via(problem="DISJ", reductions=("match3",)),
         assuming=_BOTH,

@@ -65,16 +65,18 @@ def recall_in_a_stream(ask: Ask) -> Iterator[Bound]:
     """INDEX with keys for places: n of them in pairs, and in one sequence as many as find room.
 
     In a sequence the tokens are divided into M keys and the rest, the symbols, so that a key occurs where it
-    was put and nowhere before: min(⌊n/2⌋, M) symbols of an alphabet of |Σ| − M, for the best M.
+    was put and nowhere before: min(⌊n/2⌋, M) symbols of an alphabet of |Σ| − M, for the best M. W's Ω(n) is
+    for an alphabet that grows with n.
     """
     via = Via(problem="INDEX", reductions=("associative-recall",))
     if text(ask.spec, "form") == "pairs":
-        bits, needs = bits_for(whole(ask.spec, "values") or 64, ask.n), "n·log|Σ|"
+        bits, needs, growth = bits_for(whole(ask.spec, "values") or 64, ask.n), "n·log|Σ|", "n·log|Σ|"
     else:
-        tokens = whole(ask.spec, "alphabet") or ask.n
-        bits, needs = best_blocks(ask.n, 1, tokens).bits, "min(⌊n/2⌋, M)·log(|Σ| − M) for every M"
+        tokens = whole(ask.spec, "alphabet")
+        bits, needs = best_blocks(ask.n, 1, tokens or ask.n).bits, "min(⌊n/2⌋, M)·log(|Σ| − M) for every M"
+        growth = "min(n, |Σ|)" if tokens else "n"
     yield from state_bounds(
-        ask, bits, needs, growth="n", via=via, formula=f"state bits ≥ {needs}", split=_CUT, assuming=_STATE
+        ask, bits, needs, growth=growth, via=via, formula=f"state bits ≥ {needs}", split=_CUT, assuming=_STATE
     )
 
 
@@ -83,17 +85,17 @@ def grams_in_a_stream(ask: Ask) -> Iterator[Bound]:
     """INDEX with keys of c − 1 tokens: a marker and then symbols, so that no key stands where it was not put.
 
     With M markers there are M·(|Σ| − M)^(c − 2) keys, and ⌊n/c⌋ of them fit in with a symbol each. An
-    alphabet of one or two tokens has no room for that, and the number is 0.
+    alphabet of one or two tokens has no room for that, and the number is 0. W's Ω(n) is for an alphabet that
+    grows with n.
     """
-    width = whole(ask.spec, "c") - 1
-    tokens = whole(ask.spec, "alphabet") or least_base(ask.n, width)
-    blocks = best_blocks(ask.n, width, tokens)
+    width, tokens = whole(ask.spec, "c") - 1, whole(ask.spec, "alphabet")
+    blocks = best_blocks(ask.n, width, tokens or least_base(ask.n, width))
     needs = "min(⌊n/c⌋, M·(|Σ| − M)^(c − 2))·log(|Σ| − M) for every M"
     yield from state_bounds(
         ask,
         blocks.bits,
         needs,
-        growth="n",
+        growth="min(n, |Σ|^(c − 1))" if tokens else "n",
         via=Via(problem="INDEX", reductions=("c-gram",)),
         formula=f"state bits ≥ {needs}",
         split=_CUT,
@@ -183,7 +185,7 @@ def lookup_with_an_oracle(ask: Ask) -> Iterator[Bound]:
     yield ask.says(
         STATE_BITS,
         bits_for(values, odd - values) if tokens >= 3 else 0,
-        asymptotic="Ω(n)",
+        asymptotic="Ω(n)" if tokens >= 3 else "Ω(1)",
         formula="state bits ≥ ⌈(n − 2v)/2⌉·log v for every v < |Σ|",
         via=Via(problem="INDEX", reductions=("index-lookup",)),
         assuming=(*_STATE, "the model may ask an associative-recall oracle about its context at any time"),
