@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -386,7 +387,7 @@ def test_rows_need_no_torch_and_no_pyarrow(store: Store) -> None:
 
 
 def test_a_run_says_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from separatrix.store.provenance import _commit, provenance
+    from separatrix.store.provenance import _commit, _sources, provenance
 
     monkeypatch.setenv("SEPARATRIX_COMMIT", "ab" * 20)
     said = provenance(torch.device("cpu"), precision="float32", deterministic=True)
@@ -394,6 +395,13 @@ def test_a_run_says_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SEPARATRIX_COMMIT", "the newest")
     said = provenance(torch.device("cpu"), precision="float32", deterministic=True)
     assert said["commit"] != "the newest"
+    assert _sources(tmp_path) == hashlib.sha256().hexdigest()
+    for number, text in enumerate(("one", "two", "one")):
+        place = tmp_path / str(number)
+        place.mkdir()
+        (place / "code.py").write_text(text)
+    assert _sources(tmp_path / "0") == _sources(tmp_path / "2") != _sources(tmp_path / "1")
+    assert re.fullmatch("[0-9a-f]{64}", str(said["sources"]))
     assert said["torch"] == torch.__version__
     assert str(said["device"]).startswith("cpu")
     assert (said["precision"], said["deterministic"]) == ("float32", True)

@@ -128,7 +128,7 @@ def _columns(numbers: Numbers, settings: Settings) -> tuple[int, ...]:
     if numbers == "floats":
         return tuple(_FLOATS)
     least = 3 if numbers == "nearest" else 4
-    every = tuple(least + more for more in (*range(0, 24, 2), *range(26, 48, 4), 54, 62, _MOST_BITS - 3))
+    every = tuple(least + more for more in (*range(0, 48, 2), 54, 62, _MOST_BITS - 3))
     return settings.of(smoke=(least + 2, least + 10, least + 30), quick=every, paper=every)
 
 

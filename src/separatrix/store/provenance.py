@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -28,7 +30,19 @@ def provenance(device: torch.device, *, precision: str, deterministic: bool) -> 
         "precision": precision,
         "deterministic": deterministic,
         "commit": _named(os.environ.get("SEPARATRIX_COMMIT", "")) or _commit(Path(__file__).parents[3]),
+        "sources": _sources(Path(__file__).parents[1]),
     }
+
+
+@cache
+def _sources(package: Path) -> str:
+    """A hash of the code itself: it tells a checkout with changes from the commit that it is at."""
+    whole = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        content = path.read_bytes()
+        whole.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
+        whole.update(content)
+    return whole.hexdigest()
 
 
 def _commit(checkout: Path) -> str | None:
