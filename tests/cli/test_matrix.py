@@ -21,8 +21,8 @@ def test_the_page_shows_the_matrix_and_what_follows() -> None:
     page = " ".join(ran.out.split())
     for sentence in (
         "one message 8 different rows: 3 bits",
-        "rank over the reals 8: at least 4 bits",
-        "rank over GF(2) 8: at least 4 bits",
+        "rank over the reals 8 for 0, 8 for 1: at least 16 leaves, 4 bits",
+        "rank over GF(2) 8 for 0, 8 for 1: at least 16 leaves, 4 bits",
         "8 for 1 (none is larger), 3 for 0 (none is larger): at least 4 bits",
         "(000, 000), (001, 001), (010, 010), (011, 011), …",
         "rectangles at least 4 bits",

@@ -101,6 +101,14 @@ def test_a_long_tape_is_shown_around_the_head(flip: str) -> None:
     assert "in the model's words" not in page
 
 
+def test_numbers_that_are_too_coarse_are_told_from_too_few_steps() -> None:
+    ran = run("turing", "binary-increment", "--tape", "1 1", "--steps", "9", "--arithmetic", "nearest:5")
+    assert ran.code == 1
+    page = " ".join(ran.out.split())
+    assert "tokens are enough for any input: in nearest:5 these weights do not hold" in page
+    assert "makes room" not in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_machine_that_never_halts(tmp_path: Path, family: str) -> None:
@@ -198,7 +206,7 @@ def test_a_machine_with_too_many_rules(tmp_path: Path) -> None:
         ("palindrome --steps 0", "A run has 1 to 1,048,576 steps; got steps=0."),
         ("palindrome --steps 100000000", "A run has 1 to 1,048,576 steps; got steps=100000000."),
         ("palindrome --steps x", "--steps needs a whole number; got 'x'."),
-        ("palindrome --cells -4", "--cells needs 0 or more; got -4."),
+        ("palindrome --cells 0", "--cells needs 1 or more; got 0."),
         ("palindrome --cells 20000", "Cells are sought up to number 10,000"),
         ("palindrome --cells 5000 --family linear-rnn-cot", "A tape in the state is carried up to"),
         (

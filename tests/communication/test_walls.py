@@ -210,3 +210,9 @@ def test_bounds_never_fall_when_the_task_grows(name: str, parameters: dict[str, 
         most = max(Fraction(each.at_least or 0) for each in found)
         assert most >= last, n
         last = most
+
+
+def test_a_state_has_the_bits_of_its_numbers() -> None:
+    with pytest.raises(InvalidInput, match="A state of 3 numbers of 8 bits has 24 bits; got state_bits=64"):
+        wall("index-lookup", family="rnn", state_bits=64, width=3, precision=8)
+    assert wall("index-lookup", family="rnn", state_bits=24, width=3, precision=8, alphabet=2).largest_n == 24

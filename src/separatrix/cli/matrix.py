@@ -255,9 +255,8 @@ def _lines(found: Study) -> list[tuple[str, str, str]]:
 def _ranked(rank: LogRank | None) -> str:
     if rank is None:
         return ""
-    # A decision's rank is that of its matrix, the indicator of the answer 1.
-    ranks = f"{rank.ranks[1]}" if len(rank.ranks) == 2 else " + ".join(map(str, rank.ranks))
-    return f"{ranks}: at least {_bits(rank.bits)}"
+    ranks = ", ".join(f"{count:,} for {value}" for value, count in enumerate(rank.ranks))
+    return f"{ranks}: at least {sum(rank.ranks):,} leaves, {_bits(rank.bits)}"
 
 
 def _fooled(found: Study, sets: Sequence[FoolingSet]) -> str:

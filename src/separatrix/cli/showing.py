@@ -53,14 +53,18 @@ def _wrong(solution: Solution) -> bool:
     return solution.answer is not None and solution.right is False
 
 
-def _right_one(solution: Solution) -> str:
+def _do_not_hold(solution: Solution) -> str:
     from separatrix.precision import name_of
 
+    return f"in {name_of(solution.witness.arithmetic)} these weights do not hold"
+
+
+def _right_one(solution: Solution) -> str:
     witness = solution.witness
     labels = witness.task.solve(solution.row.unsqueeze(0))
     wanted = labels.answer if solution.run is not None else labels.targets[labels.mask]
     right = " ".join(witness.task.render_target(each) for each in wanted)
-    return f"That is wrong, it is {right}: in {name_of(witness.arithmetic)} these weights do not hold."
+    return f"That is wrong, it is {right}: {_do_not_hold(solution)}."
 
 
 def run_facts(solution: Solution) -> dict[str, Any]:
@@ -149,6 +153,8 @@ def _why(solution: Solution) -> str:
         return "as a search was cut off"
     if run.outcome == "invalid":
         return "as a search was no search, or its result no word"
+    if solution.right is False and run.outcome == "limit":
+        return f"though {solution.steps:,} tokens are enough for any input: {_do_not_hold(solution)}"
     if machine is not None:
         return machine.outcome + _more_room(solution, machine)
     if run.outcome == "limit":

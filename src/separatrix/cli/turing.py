@@ -66,7 +66,7 @@ def turing(
 
     read = _machine(machine)
     symbols = tape_symbols(tape, read)
-    require(cells is None or cells >= 0, f"--cells needs 0 or more; got {cells}. Leave it out for enough.")
+    require(cells is None or cells >= 1, f"--cells needs 1 or more; got {cells}. Leave it out for enough.")
     choices = Choices() if arithmetic is None else Choices(system=system_named(arithmetic))
     with note_if_long("Compiling the machine; this may take a while."):
         witness = compile_turing(

@@ -27,9 +27,9 @@ from separatrix.communication.protocol_trees import Leaf, ProtocolTree, Speech
 from separatrix.communication.ranks import as_entries, log_rank, rank_of_numbers
 from separatrix.errors import TooLarge
 
-__all__ = ["Complexity", "complexity"]
+__all__ = ["MOST_SIDE", "Complexity", "complexity"]
 
-_MOST_SIDE: Final = 64
+MOST_SIDE: Final = 64
 _MOST_STEPS: Final = 200_000
 
 _Part = tuple[int, int]
@@ -56,9 +56,9 @@ def complexity(matrix: Int[np.ndarray, "row column"], *, steps: int = _MOST_STEP
     entries = as_entries(matrix)
     rows, row_kinds = _different(entries)
     columns, column_kinds = _different(entries[rows].T)
-    if max(len(rows), len(columns)) > _MOST_SIDE:
+    if max(len(rows), len(columns)) > MOST_SIDE:
         raise TooLarge(
-            f"Exact complexity is found for at most {_MOST_SIDE} different rows and columns; got "
+            f"Exact complexity is found for at most {MOST_SIDE} different rows and columns; got "
             f"{len(rows):,} × {len(columns):,}. Choose a smaller n, or bound it by rank or fooling sets."
         )
     kept = entries[np.ix_(rows, columns)]

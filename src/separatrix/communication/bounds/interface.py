@@ -86,6 +86,18 @@ class Given:
                     f"The {what} of a model is a whole number from {least} on; got {field.name}={value!r}."
                 )
 
+    def agreeing(self) -> Given:
+        """Itself, if a state's bits are those of its numbers, where both were said of one state."""
+        if self.state_bits is None or self.width is None or self.precision is None:
+            return self
+        bits = self.width * self.precision
+        if self.state_bits != bits:
+            raise InvalidInput(
+                f"A state of {self.width:,} numbers of {self.precision:,} bits has {bits:,} bits; got "
+                f"state_bits={self.state_bits:,}. Leave one out."
+            )
+        return self
+
     def amount(self, quantity: str) -> int | None:
         """How much of a quantity such a model has; None where too little is known of it."""
         if quantity == STATE_BITS and self.state_bits is not None:

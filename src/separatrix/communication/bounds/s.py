@@ -36,15 +36,16 @@ def index_lookup(ask: Ask) -> Iterator[Bound]:
 
     Alice's message must tell all 2^N strings apart, since Bob can ask for any place of it. So mp ≥ N.
     """
-    yield from state_bounds(
-        ask,
-        ask.n if whole(ask.spec, "alphabet") >= 2 else 0,
-        "N",
-        growth="N",
-        via=Via(problem="INDEX", reductions=("index-lookup",)),
-        formula=ask.owed.formula,
-        split="prefix/suffix",
-    )
+    if whole(ask.spec, "alphabet") >= 2:
+        yield from state_bounds(
+            ask,
+            ask.n,
+            "N",
+            growth="N",
+            via=Via(problem="INDEX", reductions=("index-lookup",)),
+            formula=ask.owed.formula,
+            split="prefix/suffix",
+        )
 
 
 @states("S-T3", tasks=("index-lookup",), families=("rnn",), variant="alphabet")

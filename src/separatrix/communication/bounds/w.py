@@ -177,15 +177,17 @@ def lookup_with_an_oracle(ask: Ask) -> Iterator[Bound]:
     2v tokens that both parties know, and goes on with a symbol of Alice's at every odd place and the mark at
     every even one. What follows the first occurrence of any token is then known beforehand, so Bob answers
     for the oracle himself; and he learns ⌈(n − 2v)/2⌉ symbols of v. With fewer than three symbols there is no
-    room for that, and the number is 0.
+    room for that.
     """
     tokens = whole(ask.spec, "alphabet")
+    if tokens < 3:
+        return
     odd = -(-ask.n // 2)
     values = peak(lambda each: (odd - each) * log2(each), 2, max(2, min(tokens - 1, odd)))
     yield ask.says(
         STATE_BITS,
-        bits_for(values, odd - values) if tokens >= 3 else 0,
-        asymptotic="Ω(n)" if tokens >= 3 else "Ω(1)",
+        bits_for(values, odd - values),
+        asymptotic="Ω(n)",
         formula="state bits ≥ ⌈(n − 2v)/2⌉·log v for every v < |Σ|",
         via=Via(problem="INDEX", reductions=("index-lookup",)),
         assuming=(*_STATE, "the model may ask an associative-recall oracle about its context at any time"),
