@@ -16,7 +16,7 @@ from separatrix.communication.protocols.any_partition import AnyPartition, Query
 from separatrix.communication.protocols.attention_parts import AttentionPart, largest_part, largest_sum
 from separatrix.communication.protocols.packing import RowsWriter, numbers_of, steps_of
 from separatrix.communication.wire import BitString
-from separatrix.errors import InvalidInput
+from separatrix.errors import InvalidInput, SeparatrixError, UnknownName
 from separatrix.precision import FixedDown, FixedNearest, FixedPoint, Float32, Integers, NumberSystem, stack
 from separatrix.tasks import task
 from separatrix.tasks.interface import Partition, Task
@@ -235,20 +235,32 @@ def test_a_message_one_bit_short_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("case", "options", "sentence"),
+    ("case", "options", "refusal", "sentence"),
     [
-        (ONE_LAYER[3], {"partition": "1-4/6-8"}, "position 5 is given to nobody"),
-        (ONE_LAYER[3], {"partition": Partition(alice=(0, 1), bob=(2, 3))}, "position 5 is given to nobody"),
-        (ONE_LAYER[3], {"at": [8]}, "some of the 8 positions of an input; got position 9"),
-        (ONE_LAYER[3], {"at": []}, "got none"),
-        (ONE_LAYER[3], {"protocol": "S-T3"}, "There is no protocol 'S-T3'"),
-        (ONE_LAYER[3], {"protocol": "R-G"}, "Row by row runs explicit graph Transformers"),
-        (Case("match3", "third-order", FixedNearest(p=41), {"n": 4, "modulus": 8}), {}, "attends to pairs"),
+        (ONE_LAYER[3], {"partition": "1-4/6-8"}, InvalidInput, "position 5 is given to nobody"),
+        (
+            ONE_LAYER[3],
+            {"partition": Partition(alice=(0, 1), bob=(2, 3))},
+            InvalidInput,
+            "position 5 is given to nobody",
+        ),
+        (ONE_LAYER[3], {"at": [8]}, InvalidInput, "some of the 8 positions of an input; got position 9"),
+        (ONE_LAYER[3], {"at": []}, InvalidInput, "got none"),
+        (ONE_LAYER[3], {"protocol": "S-T3"}, UnknownName, "There is no protocol 'S-T3'"),
+        (ONE_LAYER[3], {"protocol": "R-G"}, InvalidInput, "Row by row runs explicit graph Transformers"),
+        (
+            Case("match3", "third-order", FixedNearest(p=41), {"n": 4, "modulus": 8}),
+            {},
+            InvalidInput,
+            "attends to pairs",
+        ),
     ],
 )
-def test_what_cannot_be_run_is_refused(case: Case, options: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_be_run_is_refused(
+    case: Case, options: dict[str, Any], refusal: type[SeparatrixError], sentence: str
+) -> None:
     witness, made = case.built()
-    with pytest.raises(Exception, match=sentence):
+    with pytest.raises(refusal, match=sentence):
         arrange(witness, made, **options)
 
 

@@ -29,6 +29,7 @@ from separatrix.experiments.rates import (
 )
 from separatrix.models import model
 from separatrix.store import Result, Store
+from separatrix.store.bundles import bundles_in, read_bundle, results_folder
 from separatrix.tasks import task
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Halving, Member, Training
@@ -74,12 +75,50 @@ def job_of(*, members: int = 7, training: Training | None = None, n: int = 20) -
 def test_the_table_is_what_the_benchmarks_and_its_own_runs_give() -> None:
     known = rates_from(step_rates.TABLE.read_text().splitlines())
     measured = json.loads(step_rates.MEASURED.read_text())["rows"] if step_rates.MEASURED.exists() else []
-    assert step_rates.table_of(step_rates.gathered([], known, measured=measured)) == (
+    runs = step_rates.known_runs([])
+    assert step_rates.table_of(step_rates.gathered(runs, [], measured=measured)) == (
         step_rates.TABLE.read_text()
     )
     assert {one.device for one in known} == {"NVIDIA H200"}
     assert {one.how for one in known} == {"benchmark", "run"}
     assert all(one.steps_per_second > 0 for one in known)
+
+
+def test_each_rate_of_a_run_stands_in_the_provenance_of_one_that_was_kept() -> None:
+    """Beside the way in which the table is made: the runs themselves, by what their configs say."""
+    kept: dict[tuple[object, ...], set[str]] = {}
+    for folder in bundles_in(results_folder()):
+        for run in read_bundle(folder).runs:
+            config: Any = run.config
+            asked, shape = config["task"], config["model"]["params"]
+            place = (
+                config["model"]["name"],
+                shape.get("layers"),
+                shape.get("width"),
+                asked["name"],
+                asked["params"].get("form", ""),
+                asked["params"]["n"],
+                config["training"]["precision"],
+                run.provenance["device"],
+                run.provenance["torch"],
+            )
+            rate = run.provenance.get("steps_per_second")
+            if rate is not None:
+                kept.setdefault(place, set()).add(f"{rate:.5g}")
+    not_kept = 0
+    for one in rates_from(step_rates.TABLE.read_text().splitlines()):
+        if one.how != "run":
+            continue
+        size = one.size
+        place = (
+            size.model, size.layers, size.width, size.task, size.form, size.n, size.precision,
+            one.device, one.torch,
+        )  # fmt: skip
+        if place in kept:
+            assert f"{one.steps_per_second:.5g}" in kept[place], size
+        else:
+            not_kept += 1
+    assert not_kept == 0
 
 
 def test_a_size_that_was_measured_has_that_time_and_of_two_the_slower() -> None:

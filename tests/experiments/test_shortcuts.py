@@ -15,10 +15,8 @@ from separatrix.experiments.shortcuts import (
     SHORTCUTS,
     exact_state_bits,
     hard_negatives,
-    prefix_curve,
     shortcut_answers,
     shortcut_score,
-    shortcut_table,
 )
 from separatrix.models import model
 from separatrix.store import wilson
@@ -165,14 +163,6 @@ def test_hard_negatives_have_all_places_and_symbols() -> None:
     assert torch.equal(hard_negatives(task, examples=3, prefix=2, first=5).inputs, hard.inputs[5:8])
 
 
-def test_the_curve_is_the_score_at_every_length_of_the_prefix() -> None:
-    task = Equality(n=16, form="one", alphabet=3)
-    curve = prefix_curve(task, examples=250)
-    assert list(curve) == [shortcut_score("prefix", task, examples=250, prefix=prefix) for prefix in range(9)]
-    assert curve[-1].accuracy == 1.0
-    assert [score.right for score in curve] == sorted(score.right for score in curve)
-
-
 def test_bits_are_counted_from_what_can_be_kept() -> None:
     """Beside a list of all the different things that each shortcut can know of w."""
     task = Equality(n=8, alphabet=3)
@@ -191,17 +181,6 @@ def test_bits_are_counted_from_what_can_be_kept() -> None:
     assert shortcut_score("prefix", Equality(n=200), examples=1).state_bits == 10
     whole = shortcut_score("prefix", Equality(n=14), examples=1)  # there is no more than w to remember
     assert whole.state_bits == whole.exact_bits == 7
-
-
-def test_the_table_says_what_those_forms_do_not_test() -> None:
-    rows = {(row.name, row.asked): row for row in shortcut_table(n=60, examples=400)}
-    assert set(rows) == set(itertools.product(SHORTCUTS, ("random", "one", "ncp", "hard negatives")))
-    for name in SHORTCUTS:
-        assert rows[name, "ncp"].score is None
-        assert rows[name, "ncp"].said.startswith("does not apply")
-        assert rows[name, "hard negatives"].said == "0.0 %"
-    assert rows["counts", "one"].said == "100.0 %"
-    assert {row.asked for row in shortcut_table(n=22, examples=5)} == {"random", "one", "ncp"}
 
 
 def test_what_they_do_not_answer_is_refused() -> None:

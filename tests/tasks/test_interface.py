@@ -75,10 +75,9 @@ def test_the_answer_is_the_last_label() -> None:
     assert labels.answer.tolist() == [7, 3]
 
 
-def test_prompts_end_at_the_first_label() -> None:
+def test_joined_batches_have_the_examples_of_both() -> None:
     mask = torch.tensor([[False, True, True], [False, False, True]])
     batch = Batch(inputs=mask.long(), targets=mask.long(), mask=mask, lengths=torch.tensor([3, 3]))
-    assert batch.prompt_lengths.tolist() == [2, 3]
     joined = Batch.joined([batch, batch])
     assert joined.lengths.tolist() == [3, 3, 3, 3]
     assert [field.name for field in dataclasses.fields(joined)] == ["inputs", "targets", "mask", "lengths"]

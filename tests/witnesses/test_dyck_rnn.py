@@ -13,7 +13,8 @@ from separatrix.models.explicit.recurrent import RecurrentModel
 from separatrix.models.explicit.recurrent_tokens import ACTIVATIONS, Activation
 from separatrix.precision import FixedDown, FixedNearest, Float32, Float64, NumberSystem
 from separatrix.tasks.dyck import Dyck
-from separatrix.witnesses.dyck_rnn import DyckClaims, dyck_rnn_claims, dyck_rnn_model
+from separatrix.witnesses.dyck_rnn import dyck_rnn_model
+from tests.witnesses.dyck_claims import DyckClaims, dyck_rnn_claims
 
 SYSTEMS: tuple[NumberSystem, ...] = (Float64(), Float32(), FixedNearest(p=31), FixedDown(n=16, k=4))
 SMALL = [(2, 2, 6), (1, 3, 8), (1, 1, 6), (3, 1, 4), (2, 3, 6), (3, 2, 4), (8, 2, 2), (4, 5, 4)]

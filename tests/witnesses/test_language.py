@@ -170,7 +170,7 @@ def test_gadgets_behind_gadgets_share_one_map() -> None:
         first = layer.step("first", x, off=0, on=1)
         second = layer.step("second", y, off=0, on=1)
         layer.xor("xor", first, second)
-    program.answer_bit(first)
+    program.answer_scores(first)
     epochs = lay_out(program)
     psi = feed_forward(program.layers[0].gadgets, epochs[1], epochs[2])
     assert len(psi.maps) == 3
@@ -242,6 +242,6 @@ def test_programs_that_cannot_be_are_refused() -> None:
     x = program.token("x", block="symbol", code=Digits(count=2))
     with program.layer() as layer:
         found = layer.average("x", x)
-    program.answer_bit(found)
+    program.answer_scores(found)
     with pytest.raises(InvalidInput, match="two are called 'x'"):
         build(program, Float64())

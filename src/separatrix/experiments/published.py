@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-__all__ = ["Published", "Said", "published", "table_names"]
+__all__ = ["Published", "Said", "published"]
 
 _ROWS: Final = {
     ("model", "layers", "width"): "{model}-({layers},{width})",
@@ -79,11 +79,6 @@ def published(name: str | None) -> Published | None:
             if line["table"] == name
         ),
     )
-
-
-def table_names() -> tuple[str, ...]:
-    """Every table there is, in the papers' order."""
-    return tuple(line["table"] for line in _lines("tables"))
 
 
 def _numbers(name: str, unit: str) -> dict[tuple[str, int], float]:

@@ -35,18 +35,14 @@ __all__ = [
     "PREFIX",
     "SHORTCUTS",
     "Shortcut",
-    "ShortcutRow",
     "ShortcutScore",
     "exact_state_bits",
     "hard_negatives",
-    "prefix_curve",
     "shortcut_answers",
     "shortcut_score",
-    "shortcut_table",
 ]
 
 Shortcut = Literal["prefix", "counts", "sum"]
-Asked = Literal["random", "one", "ncp", "hard negatives"]
 
 PREFIX: Final = 10
 """Symbols that the prefix shortcut remembers: of random bits it then lets one unequal pair in 1024 pass."""
@@ -120,22 +116,6 @@ class ShortcutScore:
         return wilson(self.right, self.examples)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShortcutRow:
-    """A shortcut on one form of the task, or on hard negatives; no score where it gives no answer."""
-
-    name: str
-    asked: Asked
-    score: ShortcutScore | None
-
-    @property
-    def said(self) -> str:
-        """The accuracy in per cent, or why there is none."""
-        if self.score is None:
-            return "does not apply: it says whether strings are equal, and not which symbol follows"
-        return f"{100 * self.score.accuracy:.1f} %"
-
-
 def shortcut_answers(
     name: str, task: Task, inputs: Int[Tensor, "batch pos"], *, prefix: int = PREFIX
 ) -> Int[Tensor, "batch"]:
@@ -147,30 +127,18 @@ def shortcut_answers(
 
 def shortcut_score(name: str, task: Task, *, examples: int, prefix: int = PREFIX) -> ShortcutScore:
     """The shortcut on the test examples of trained models: so many of full length."""
-    equality, _ = _applied(name, task, prefix)
-    return _scored(name, equality, _tests(equality, examples), prefix=prefix)
-
-
-def prefix_curve(task: Task, *, examples: int) -> tuple[ShortcutScore, ...]:
-    """The prefix shortcut on the test examples for every length of the prefix, from 0 up to all of w."""
-    equality, way = _applied("prefix", task, 0)
-    half = equality.n // 2
-    right, tested = torch.zeros(half + 1, dtype=torch.int64), 0
+    equality, way = _applied(name, task, prefix)
+    right = tested = 0
     for batch in _tests(equality, examples):
-        first, second = _halves(equality, batch.inputs)
-        agreeing = (first == second).long().cumprod(1).sum(1)
-        said = agreeing.unsqueeze(1) >= torch.arange(half + 1)
-        right += (said == batch.labels.answer.bool().unsqueeze(1)).sum(0)
+        said = shortcut_answers(name, equality, batch.inputs, prefix=prefix)
+        right += int((said == batch.labels.answer).sum())
         tested += len(said)
-    return tuple(
-        ShortcutScore(
-            name="prefix",
-            right=count,
-            examples=tested,
-            state_bits=_bits(way.states(half, equality.symbols, prefix)),
-            exact_bits=exact_state_bits(equality),
-        )
-        for prefix, count in enumerate(right.tolist())
+    return ShortcutScore(
+        name=name,
+        right=right,
+        examples=tested,
+        state_bits=_bits(way.states(equality.n // 2, equality.symbols, prefix)),
+        exact_bits=exact_state_bits(equality),
     )
 
 
@@ -204,49 +172,9 @@ def hard_negatives(task: Task, *, examples: int, prefix: int = PREFIX, first: in
     return Batch(inputs=inputs, targets=labels.targets, mask=labels.mask, lengths=lengths)
 
 
-def shortcut_table(*, n: int, examples: int, prefix: int = PREFIX) -> tuple[ShortcutRow, ...]:
-    """Every shortcut on the paper's three forms at this length, and on hard negatives of the form `one`."""
-    forms: tuple[Literal["random", "one", "ncp"], ...] = ("random", "one", "ncp")
-    rows = [
-        ShortcutRow(
-            name=name,
-            asked=form,
-            score=None if form == "ncp" else shortcut_score(name, task, examples=examples, prefix=prefix),
-        )
-        for form in forms
-        for task in (Equality(n=n, form=form),)
-        for name in SHORTCUTS
-    ]
-    if n // 2 >= prefix + 2:
-        task = Equality(n=n, form="one")
-        hard = [hard_negatives(task, examples=examples, prefix=prefix)]
-        rows += [
-            ShortcutRow(
-                name=name, asked="hard negatives", score=_scored(name, task, iter(hard), prefix=prefix)
-            )
-            for name in SHORTCUTS
-        ]
-    return tuple(rows)
-
-
 def exact_state_bits(task: Equality) -> int:
     """Every string w of full length needs a state of its own (S, lemma 4): n/2 · log₂|Σ| bits, rounded up."""
     return _bits(task.symbols ** (task.n // 2))
-
-
-def _scored(name: str, task: Equality, batches: Iterator[Batch], *, prefix: int) -> ShortcutScore:
-    right = tested = 0
-    for batch in batches:
-        said = shortcut_answers(name, task, batch.inputs, prefix=prefix)
-        right += int((said == batch.labels.answer).sum())
-        tested += len(said)
-    return ShortcutScore(
-        name=name,
-        right=right,
-        examples=tested,
-        state_bits=_bits(_WAYS[name].states(task.n // 2, task.symbols, prefix)),
-        exact_bits=exact_state_bits(task),
-    )
 
 
 def _applied(name: str, task: Task, prefix: int) -> tuple[Equality, _Way]:

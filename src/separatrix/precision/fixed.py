@@ -384,11 +384,6 @@ class FixedDown(FixedPoint):
         """ceil(log2(2 N^2K + 1)), the sign included: bits enough for the 2 N^2K + 1 numbers of the set."""
         return (2 * self.limit).bit_length()
 
-    @property
-    def nominal_bits(self) -> int:
-        """The p that S writes, 2K log2 N, rounded up; the set has 2 N^2K + 1 numbers, not N^2K."""
-        return ceil_log2(self.limit)
-
     def round_fraction(self, value: Fraction) -> int:
         """Towards minus infinity."""
         return math.floor(value)

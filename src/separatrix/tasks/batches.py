@@ -94,11 +94,6 @@ class Batch:
         """Targets and mask, as `Task.solve` returns them."""
         return Labels(targets=self.targets, mask=self.mask)
 
-    @property
-    def prompt_lengths(self) -> Int[Tensor, "batch"]:
-        """Positions up to and including the first labelled one: what a model reads before it must write."""
-        return self.mask.int().argmax(1) + 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:

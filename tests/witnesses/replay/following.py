@@ -1,4 +1,7 @@
-"""What replays are held to: a second account of the next word, and runs of the weights."""
+"""What replays are held to: a second account of the next word, and runs of the weights.
+
+Also a circuit that thinks before it answers.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from separatrix.generation.decoding import generate
 from separatrix.models.interface import CausalModel
 from separatrix.witnesses import Witness
 from separatrix.witnesses.replay import And, Constant, InputBit, RecurrentCircuit, ReplayScript, StateBit, Xor
+from separatrix.witnesses.replay.gates_of import Wire, circuit_from_wires
 
-__all__ = ["circuits", "following_word", "random_texts", "unlike", "written"]
+__all__ = ["circuits", "following_word", "random_texts", "slow_parity", "unlike", "written"]
 
 
 def following_word(circuit: RecurrentCircuit, text: Sequence[str]) -> str:
@@ -48,6 +52,26 @@ def following_word(circuit: RecurrentCircuit, text: Sequence[str]) -> str:
         case Xor(first, second):
             found = (value(step, first) + value(step, second)) % 2
     return str(found)
+
+
+def slow_parity() -> RecurrentCircuit:
+    """Parity by a network with a chain of thought of its own: it says `hm` first, reads that, and answers.
+
+    Its one bit of state says "even", so it does not start in 0.
+    """
+
+    def step(read: Sequence[Wire], state: Sequence[Wire]) -> tuple[list[Wire], list[Wire]]:
+        is_b, thought = read
+        even = state[0] ^ is_b
+        return [even], [thought, even]
+
+    return circuit_from_wires(
+        step,
+        name="slow parity",
+        reads={"a": (0, 0), "b": (1, 0), "hm": (0, 1)},
+        writes=("hm", "hm", "ODD", "EVEN"),
+        start=(1,),
+    )
 
 
 def unlike(witness: Witness, circuit: RecurrentCircuit, texts: Sequence[Sequence[str]]) -> list[str]:

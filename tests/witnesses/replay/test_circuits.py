@@ -13,9 +13,9 @@ from separatrix.errors import InvalidInput
 from separatrix.tasks import task
 from separatrix.tasks.dyck import Dyck
 from separatrix.witnesses.replay import And, Constant, InputBit, RecurrentCircuit, StateBit, Xor
-from separatrix.witnesses.replay.examples import counter, dyck_circuit, parity, slow_parity
+from separatrix.witnesses.replay.examples import counter, dyck_circuit, parity
 
-from .following import circuits, following_word, random_texts
+from .following import circuits, following_word, random_texts, slow_parity
 
 PARITY: dict[str, Any] = {
     "name": "parity",

@@ -27,9 +27,9 @@ from separatrix.witnesses.replay import (
     replay,
 )
 from separatrix.witnesses.replay.compile import longest_text
-from separatrix.witnesses.replay.examples import counter, dyck_circuit, parity, slow_parity
+from separatrix.witnesses.replay.examples import counter, dyck_circuit, parity
 
-from .following import circuits, random_texts, unlike, written
+from .following import circuits, random_texts, slow_parity, unlike, written
 
 
 def every_text(words: str, longest: int) -> list[list[str]]:

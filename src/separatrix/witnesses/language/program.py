@@ -27,7 +27,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.interface import WordTask
 from separatrix.tasks.vocabulary import Vocabulary
 from separatrix.witnesses.language import gadgets, recurrences, saturation
-from separatrix.witnesses.language.forms import Exact, Field, Linear, Term, as_linear, constant
+from separatrix.witnesses.language.forms import Exact, Field, Linear, Term, as_linear
 from separatrix.witnesses.language.operations import Gadget, HeadOperation, Memory, Rival
 from separatrix.witnesses.language.words import Words
 
@@ -414,13 +414,6 @@ class Program:
     def answer_scores(self, term: Term) -> None:
         """Class v scores coordinate v."""
         self.answer = Answer(form=as_linear(term), code=None, scores=True)
-
-    def answer_bit(self, term: Term) -> None:
-        """Class 1 where an exact bit is 1, else class 0."""
-        bit = as_linear(term)
-        assert bit.out == 1
-        signs = np.array([[Fraction(-1)], [Fraction(1)]], dtype=object)
-        self.answer_scores(bit.through(signs) + constant([Fraction(1, 2), Fraction(-1, 2)]))
 
     def answer_vector(self, term: Term) -> None:
         """The vector itself."""

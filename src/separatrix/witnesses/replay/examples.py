@@ -1,5 +1,4 @@
-"""Circuits to replay: parity, a counter, bounded Dyck from the weights of a recurrent network, and one that
-thinks before it answers."""
+"""Circuits to replay: parity, a counter, and bounded Dyck from the weights of a recurrent network."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from separatrix.witnesses.dyck_rnn import dyck_rnn_model
 from separatrix.witnesses.replay.circuits import InputBit, RecurrentCircuit, StateBit, Xor
 from separatrix.witnesses.replay.gates_of import MOST_INPUTS, Wire, circuit_from_rnn, circuit_from_wires
 
-__all__ = ["counter", "dyck_circuit", "parity", "slow_parity"]
+__all__ = ["counter", "dyck_circuit", "parity"]
 
 
 def parity() -> RecurrentCircuit:
@@ -69,24 +68,4 @@ def dyck_circuit(task: Dyck) -> RecurrentCircuit:
         name=f"dyck {task.types},{task.depth}",
         reads=[brackets.word(token) for token in range(brackets.size)],
         writes=("NO", "YES"),
-    )
-
-
-def slow_parity() -> RecurrentCircuit:
-    """Parity by a network with a chain of thought of its own: it says `hm` first, reads that, and answers.
-
-    Its one bit of state says "even", so it does not start in 0.
-    """
-
-    def step(read: Sequence[Wire], state: Sequence[Wire]) -> tuple[list[Wire], list[Wire]]:
-        is_b, thought = read
-        even = state[0] ^ is_b
-        return [even], [thought, even]
-
-    return circuit_from_wires(
-        step,
-        name="slow parity",
-        reads={"a": (0, 0), "b": (1, 0), "hm": (0, 1)},
-        writes=("hm", "hm", "ODD", "EVEN"),
-        start=(1,),
     )
