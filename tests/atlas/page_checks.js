@@ -111,4 +111,16 @@
     }
     return { seen: width, complaints: complaints.slice(0, 20) };
   },
+  prose() {
+    const width = document.documentElement.clientWidth;
+    const shown = [...document.querySelectorAll("p, li, dd, figcaption, .formula, .condition")].filter((one) => one.checkVisibility());
+    const out = shown.filter((one) => one.getBoundingClientRect().right > width + 1);
+    const complaints = out.map((one) => `${one.tagName}.${one.className} in ${one.closest("[id]")?.id}: ${one.textContent.slice(0, 40)}`);
+    return { seen: shown.length, complaints: complaints.slice(0, 20) };
+  },
+  exponents() {
+    const shown = [...document.querySelectorAll("sup, sub")].filter((one) => one.checkVisibility());
+    const broken = shown.filter((one) => one.getClientRects().length > 1);
+    return { seen: shown.length, complaints: broken.map((one) => `${one.parentElement.textContent.slice(0, 60)}: ${one.textContent}`) };
+  },
 })

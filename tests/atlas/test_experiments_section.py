@@ -15,7 +15,7 @@ import pytest
 from separatrix.atlas import make_atlas
 from separatrix.atlas.collect import Content, collect_content
 from separatrix.atlas.experiments import Asked, Kept, asked, kept_in, paper_studies
-from separatrix.atlas.experiments_drawings import MOST_POINTS, draw_curves, draw_heat_map, draw_matrix, shade
+from separatrix.atlas.experiments_drawings import MOST_POINTS, draw_curves, draw_matrix, shade
 from separatrix.atlas.experiments_section import collect_experiments
 from separatrix.atlas.render import render_page
 from separatrix.errors import InvalidFile, InvalidInput
@@ -312,21 +312,6 @@ def test_curves_stand_in_the_page(content: Content, tmp_path: Path) -> None:
     section = shown(content, kept_in(tmp_path), study)
     assert [len(line.attributes["points"].split()) for line in section.find("polyline")] == [4]
     assert "Index lookup: learning" in said(section)
-
-
-def test_long_names_of_rows_take_two_lines() -> None:
-    outcome = outcome_with(only_panel(*LOOKUP).study, {})
-    for row, lines in {
-        "shortcut: a prefix of 10": ["shortcut:", "a prefix of 10"],
-        "the theorem's unit": ["the theorem's", "unit"],
-        "x" * 40: ["x" * 16, "x" * 15 + "…"],
-    }.items():
-        cell = dataclasses.replace(outcome.panels[0].panel.cells[0], row=row)
-        panel = dataclasses.replace(outcome.panels[0].panel, cells=(cell,))
-        one = dataclasses.replace(outcome.panels[0].cells[0], cell=cell)
-        drawing, _ = draw_heat_map(dataclasses.replace(outcome.panels[0], panel=panel, cells=(one,)), "map")
-        texts = [e for e in ElementTree.fromstring(drawing).iter("text") if e.get("class") == "small strong"]
-        assert [text.text for text in texts] == lines
 
 
 @pytest.mark.parametrize(

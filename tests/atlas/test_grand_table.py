@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import separatrix
 from separatrix.atlas.certified import certified
 from separatrix.atlas.grand_table import (
+    MEANINGS,
     MOST_N,
     PRECISIONS,
     GrandTable,
@@ -113,8 +114,44 @@ def test_open_questions_stand_where_the_literature_leaves_them(table: GrandTable
         ("match3", "transformer-3"): "R-CONJ",
         ("match3", "transformer"): "R-CONJ",
     }
-    assert cell(table, "turing", "rnn").numberless[0].condition
-    assert cell(table, "turing", "rnn").silence == "on a condition"
+
+
+def test_a_bound_on_a_condition_is_no_silence(table: GrandTable) -> None:
+    resting = [each for each in table.cells if each.standing(table.view) == "condition"]
+    assert [(each.task, each.column.family) for each in resting] == [
+        ("turing", "rnn"),
+        ("turing", "linear-rnn"),
+    ]
+    assert all(bound.condition and bound.theorem == "W-4.1" for one in resting for bound in one.numberless)
+    assert table.tally["condition"] == 2
+
+
+def test_the_legend_explains_every_standing_and_counts_every_cell(
+    table: GrandTable, document: Element
+) -> None:
+    assert {standing for standing, _ in MEANINGS} == set(table.tally)
+    counted = {
+        each.attributes["data-tally"]: int(each.text)
+        for each in document.find("span")
+        if "data-tally" in each.attributes
+    }
+    assert counted == table.tally
+    assert sum(counted.values()) == len(table.rows) * len(COLUMNS)
+    squares = [each for each in document.find("td") if "data-standing" in each.attributes]
+    assert len(squares) == sum(counted.values())
+    for standing, count in counted.items():
+        assert sum(each.attributes["data-standing"] == standing for each in squares) == count
+    [legend] = [each for each in document.find("p") if each.attributes.get("class") == "legend standings"]
+    words = {each.text for each in legend.find("b")}
+    said = {
+        each.text
+        for square in squares
+        if square.attributes["data-standing"] != "nothing"
+        for each in square.find("span")
+        if each.attributes.get("class") == "word"
+    }
+    assert "on a condition" in said
+    assert said <= words
 
 
 def test_what_is_certified_stands_with_its_construction(table: GrandTable) -> None:
@@ -146,9 +183,12 @@ def test_standings(
     needs: int | None, suffices: int | None, built: bool, asked: bool, budget: int, standing: str
 ) -> None:
     values = Values(needs=needs, suffices=suffices, built=built)
-    assert standing_of(values, budget, asked=asked) == standing
+    assert standing_of(values, budget, asked=asked, conditional=False) == standing
+    resting = "condition" if standing == "nothing" else standing
+    assert standing_of(values, budget, asked=asked, conditional=True) == resting
     nowhere = Values(needs=None, suffices=None, built=False, present=False)
-    assert standing_of(nowhere, budget, asked=asked) == "absent"
+    for conditional in (False, True):
+        assert standing_of(nowhere, budget, asked=asked, conditional=conditional) == "absent"
 
 
 def test_outside_a_tasks_lengths_a_cell_says_so(table: GrandTable) -> None:

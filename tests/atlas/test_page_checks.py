@@ -106,12 +106,26 @@ def test_every_link_within_the_page_leads_somewhere(browser: Browser, page_path:
     assert check(browser, "references") > 100
 
 
-@pytest.mark.parametrize("width", [320, 360, 768])
+@pytest.mark.parametrize("width", [320, 360, 545, 768])
 def test_nothing_is_wider_than_the_screen(browser: Browser, page_path: Path, width: int) -> None:
     browser.open(page_path, width=width)
     check(browser, "widths")
     browser.evaluate(UNFOLDED)
     check(browser, "widths")
+
+
+@pytest.mark.parametrize("width", [360, 704])
+def test_prose_is_read_without_scrolling_sideways(browser: Browser, page_path: Path, width: int) -> None:
+    browser.open(page_path, width=width)
+    browser.evaluate(UNFOLDED)
+    assert check(browser, "prose") > 500
+
+
+@pytest.mark.parametrize("width", [360, 704, 768, 1280])
+def test_an_exponent_stays_in_one_line(browser: Browser, page_path: Path, width: int) -> None:
+    browser.open(page_path, width=width)
+    browser.evaluate(UNFOLDED)
+    assert check(browser, "exponents") > 50
 
 
 def test_every_control_has_a_name(browser: Browser, page_path: Path) -> None:

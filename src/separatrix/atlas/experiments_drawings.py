@@ -26,13 +26,20 @@ _LOW_ROW: Final = 28.0
 _ROOM: Final = 24.0
 """As wide as a cell must be to have a number in it."""
 _TOP: Final = 22.0
+_HEADING: Final = 15.0
+"""From one line of the columns' names to the next."""
+_MOST_TURNS: Final = 3
 _GAP: Final = 2.0
 _WIDEST: Final = 110.0
 _APART: Final = 7.0
 _LETTERS: Final = 16
-"""Of a row's name in one of its two lines."""
+"""Of a row's name that stays in one line."""
+_MOST_LETTERS: Final = 28
+"""Of a line; a name of a row or a curve that has more is cut, so that the plot keeps its room."""
 _FRAME: Final = (38.0, 12.0, 296.0, 196.0)
-"""Left, top, right and bottom of a plot of curves."""
+"""Left, top, right and bottom of a plot of curves; long names of curves move the right."""
+_KEY: Final = (12.0, 32.0, 37.0)
+"""Behind the frame: where the stroke of a curve's key begins and ends, and where its name begins."""
 _LINES: Final = 7
 """Colours of curves."""
 _SOON: Final = 0.1
@@ -47,22 +54,21 @@ def draw_heat_map(panel: PanelOutcome, name: str) -> tuple[str, str]:
     """A row for each model and a column for each size, our number above the paper's; and what it shows."""
     canvas = Canvas()
     rows, columns = panel.panel.rows, panel.panel.columns
-    labels = {row: _label(row) for row in rows}
+    labels = _row_labels(rows)
     left = max(text_width(line, small=True) for lines in labels.values() for line in lines) + 8
     wide = min((WIDTH - left) / len(columns), _WIDEST)
     tall = _LOW_ROW if panel.panel.wide else _ROW
     hatch = canvas.hatching(name)
-    canvas.text((left - 8, 9), panel.panel.column_name, "note", anchor="end")
-    for place in _spaced([panel.panel.label(column) for column in columns], wide):
-        canvas.text((left + (place + 0.5) * wide, 9), panel.panel.label(columns[place]), "note strong")
+    top = _draw_columns(canvas, panel, left, wide)
     small: dict[str, list[tuple[CellOutcome, Point]]] = {}
-    top, trained = _TOP, {cell.row for cell in panel.panel.cells if cell.jobs}
+    trained = {cell.row for cell in panel.panel.cells if cell.jobs}
     for number, row in enumerate(rows):
         # What is not trained stands a little apart from the models.
         top += _APART if number and row not in trained and rows[number - 1] in trained else 0
-        for line, words in enumerate(labels[row]):
-            y = top + tall / 2 + 13 * (line - (len(labels[row]) - 1) / 2)
-            canvas.text((left - 8, y), words, "small strong", anchor="end")
+        with canvas.named(row):
+            for line, words in enumerate(labels[row]):
+                y = top + tall / 2 + 12 * (line - (len(labels[row]) - 1) / 2)
+                canvas.text((left - 8, y), words, "small strong", anchor="end")
         for place, column in enumerate(columns):
             one = panel.at(row, column)
             if one is None:
@@ -80,14 +86,51 @@ def draw_heat_map(panel: PanelOutcome, name: str) -> tuple[str, str]:
     return canvas.svg(name, title=title, desc=says, height=top), says
 
 
-def _label(row: str) -> list[str]:
-    """A row's name in one line or two."""
+def _draw_columns(canvas: Canvas, panel: PanelOutcome, left: float, wide: float) -> float:
+    """The columns' names, and where the rows begin.
+
+    Where they have no room side by side, some numbers are left out, and words go up and down by turns.
+    """
+    shown = [panel.panel.label(column) for column in panel.panel.columns]
+    widest = max(text_width(label, small=True) for label in shown) + 4
+    turns = math.ceil(widest / wide)
+    by_turns = turns <= _MOST_TURNS and any(letter.isalpha() for label in shown for letter in label)
+    lowest = 9 + (_HEADING * (turns - 1) if by_turns else 0)
+    canvas.text((left - 8, lowest), panel.panel.column_name, "note", anchor="end")
+    for place, label in enumerate(shown):
+        at = min(left + (place + 0.5) * wide, WIDTH - text_width(label) / 2)
+        if by_turns:
+            canvas.text((at, 9 + _HEADING * (place % turns)), label, "note strong")
+        elif place % turns == 0:
+            canvas.text((at, 9), label, "note strong")
+    return _TOP - 9 + lowest
+
+
+def _row_labels(rows: Sequence[str]) -> dict[str, list[str]]:
+    """The rows' names in one line or two: in one where the longest of the others' lines gives it room."""
+    parted = {row: _parted(row) for row in rows}
+    longest = max(len(line) for lines in parted.values() for line in lines)
+    return {row: [row] if len(row) <= longest else lines for row, lines in parted.items()}
+
+
+def _parted(row: str) -> list[str]:
+    """A long name in two lines: parted behind its colon, or else where the lines are shortest."""
     if len(row) <= _LETTERS:
         return [row]
     kind, colon, rest = row.partition(": ")
-    lines = [f"{kind}:", rest] if colon else textwrap.wrap(row, _LETTERS) or [row]
-    shown = [lines[0], " ".join(lines[1:])] if len(lines) > 1 else lines
-    return [line if len(line) <= _LETTERS else f"{line[: _LETTERS - 1]}…" for line in shown]
+    if colon and max(len(kind) + 1, len(rest)) <= _MOST_LETTERS:
+        return [f"{kind}:", rest]
+    for within_words in (False, True):
+        for letters in range(_LETTERS, _MOST_LETTERS + 1):
+            lines = textwrap.wrap(row, letters, break_long_words=False, break_on_hyphens=within_words)
+            if len(lines) <= 2 and all(len(line) <= letters for line in lines):
+                return lines or [row]
+    lines = textwrap.wrap(row, _MOST_LETTERS)
+    return [lines[0], _cut(" ".join(lines[1:]))]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
 
 
 def _draw_cell(canvas: Canvas, one: CellOutcome, corner: Point, wide: float, hatch: str) -> None:
@@ -135,12 +178,6 @@ def _draw_small_cells(
             canvas.text((x + width / 2, y + height / 2), whole_per_cent(one.accuracy), words)
 
 
-def _spaced(labels: Sequence[str], wide: float) -> list[int]:
-    """Those of evenly spaced labels that can stand side by side: every one, every second, and so on."""
-    widest = max(text_width(label, small=True) for label in labels) + 4
-    return list(range(0, len(labels), math.ceil(widest / wide)))
-
-
 def _draw_budget(canvas: Canvas, one: CellOutcome, corner: Point, width: float, ground: str) -> None:
     """How much of the paper's steps there was, where it was not all and the task was not solved."""
     if one.steps is None or one.full_budget:
@@ -168,14 +205,22 @@ def draw_curves(panel: PanelOutcome, name: str) -> tuple[str, str]:
         return "", ""
     canvas = Canvas()
     looks = [_looks(one) for one in cells]
-    axis = _Steps([points[-1][0] for points in looks], [points[0][0] for points in looks])
+    names = {one.cell.row: _cut(one.cell.row) for one in cells}
+    room = max(text_width(words, small=True) for words in names.values())
+    axis = _Steps(
+        [points[-1][0] for points in looks],
+        [points[0][0] for points in looks],
+        right=min(_FRAME[2], WIDTH - _KEY[2] - room),
+    )
     _draw_frame(canvas, axis)
     numbers = {row: number % _LINES for number, row in enumerate(panel.panel.rows)}
     for one, points in zip(cells, looks, strict=True):
         _draw_curve(canvas, one, [_at(axis, *point) for point in points], numbers[one.cell.row])
     ordered = sorted(zip(cells, looks, strict=True), key=lambda pair: -pair[1][-1][1])
     for line, (one, _) in enumerate(ordered):
-        _draw_key(canvas, one.cell.row, numbers[one.cell.row], line)
+        with canvas.named(one.cell.row):
+            corner = axis.right, _FRAME[1] + 18 * line
+            _draw_key(canvas, corner, names[one.cell.row], numbers[one.cell.row])
     says = _curves_in_words(panel, cells)
     title = (
         f"{panel.panel.title}: learning curves at {panel.panel.column_name} = {panel.panel.curves_at or 0:,}"
@@ -202,7 +247,8 @@ def _looks(one: CellOutcome) -> list[tuple[int, float]]:
 class _Steps:
     """The axis of steps: even from nought, or logarithmic where some ended so soon that they would vanish."""
 
-    def __init__(self, ends: Sequence[int], starts: Sequence[int]) -> None:
+    def __init__(self, ends: Sequence[int], starts: Sequence[int], *, right: float) -> None:
+        self.right = right
         self.most = max(1, *ends)
         self.least = max(1, min(starts))
         self.logarithmic = min(ends) < _SOON * self.most and self.least < self.most
@@ -229,12 +275,12 @@ class _Steps:
 
 
 def _at(axis: _Steps, step: float, share: float) -> Point:
-    left, top, right, bottom = _FRAME
-    return left + axis.at(step) * (right - left), bottom - share * (bottom - top)
+    left, top, _, bottom = _FRAME
+    return left + axis.at(step) * (axis.right - left), bottom - share * (bottom - top)
 
 
 def _draw_frame(canvas: Canvas, axis: _Steps) -> None:
-    left, _, right, bottom = _FRAME
+    left, right, bottom = _FRAME[0], axis.right, _FRAME[3]
     for hundredth in (0, 25, 50, 75, 100):
         _, y = _at(axis, axis.most, hundredth / 100)
         canvas.line((left, y), (right, y), "edge" if hundredth == 0 else "edge faint")
@@ -253,15 +299,10 @@ def _draw_curve(canvas: Canvas, one: CellOutcome, points: list[Point], number: i
         canvas.circle(points[-1], 3.5, f"mark c{number}")
 
 
-def _draw_key(canvas: Canvas, row: str, number: int, line: int) -> None:
-    x, y = _FRAME[2] + 12, _FRAME[1] + 18 * line
-    canvas.line((x, y), (x + 20, y), f"curve c{number}")
-    canvas.text(
-        (x + 25, y),
-        row if len(row) <= _LETTERS - 1 else f"{row[: _LETTERS - 2]}…",
-        "small strong",
-        anchor="start",
-    )
+def _draw_key(canvas: Canvas, corner: Point, name: str, number: int) -> None:
+    (x, y), (start, end, words) = corner, _KEY
+    canvas.line((x + start, y), (x + end, y), f"curve c{number}")
+    canvas.text((x + words, y), name, "small strong", anchor="start")
 
 
 def _curves_in_words(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:

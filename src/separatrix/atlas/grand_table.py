@@ -2,13 +2,14 @@
 
 Every number is a formula, so that the page can move n, the precision and the budget. A cell is
 
-    cannot   the budget is below what is needed
-    can      a witness within the budget is built
-    law      one would be, by the construction's own law, beyond the longest input it is built for
-    gap      neither
-    open     the same, where the literature asks the very question
-    nothing  nobody has said anything
-    absent   the task has no inputs of this length
+    cannot     the budget is below what is needed
+    can        a witness within the budget is built
+    law        one would be, by the construction's own law, beyond the longest input it is built for
+    gap        neither
+    open       the same, where the literature asks the very question
+    condition  all that is known is a bound that rests on a condition and has no number
+    nothing    nobody has said anything
+    absent     the task has no inputs of this length
 
 and `standing_of` is the definition; the page's script has the same in its own language, and a test sets the
 two side by side.
@@ -60,7 +61,7 @@ __all__ = [
     "standing_of",
 ]
 
-Standing = Literal["can", "law", "cannot", "gap", "open", "nothing", "absent"]
+Standing = Literal["can", "law", "cannot", "gap", "open", "condition", "nothing", "absent"]
 
 MEANINGS: Final[tuple[tuple[Standing, str], ...]] = (
     ("can", "weights of that size are built"),
@@ -68,7 +69,9 @@ MEANINGS: Final[tuple[tuple[Standing, str], ...]] = (
     ("cannot", "a proof says no weights of that size do"),
     ("gap", "neither is known at that size"),
     ("open", "neither, and the literature asks"),
-    ("nothing", "is known: no bound, no weights"),
+    ("condition", "a bound, if a conjecture holds"),
+    ("nothing", "is known there: no bound, no weights"),
+    ("absent", "of that length: the task has none"),
 )
 """What the legend says of each."""
 PRECISIONS: Final = (8, 16, 32, 64)
@@ -167,8 +170,12 @@ class Values:
     present: bool = True
 
 
-def standing_of(values: Values, budget: int, *, asked: bool) -> Standing:
-    """How a cell stands at a budget; `asked` says that the literature leaves it open."""
+def standing_of(values: Values, budget: int, *, asked: bool, conditional: bool) -> Standing:
+    """How a cell stands at a budget.
+
+    `asked` says that the literature leaves it open, `conditional` that a bound without a number rests on a
+    condition.
+    """
     if not values.present:
         return "absent"
     if values.needs is not None and budget < values.needs:
@@ -177,7 +184,9 @@ def standing_of(values: Values, budget: int, *, asked: bool) -> Standing:
         return "can" if values.built else "law"
     if asked:
         return "open"
-    return "nothing" if values.needs is None and values.suffices is None else "gap"
+    if values.needs is not None or values.suffices is not None:
+        return "gap"
+    return "condition" if conditional else "nothing"
 
 
 @final
@@ -205,9 +214,7 @@ class TableCell:
 
     @property
     def silence(self) -> str:
-        """What it says where it has no number."""
-        if self.numberless:
-            return "on a condition"
+        """What it says where it has no number and no condition."""
         if self.suffices:
             longest = max(each.law.built_to for each in self.suffices)
             return f"only to n = {longest:,}"
@@ -232,7 +239,9 @@ class TableCell:
     def standing(self, view: View) -> Standing:
         """How it stands in a view."""
         values = self.at(view.n, view.precision)
-        return standing_of(values, view.budget, asked=self.question is not None)
+        return standing_of(
+            values, view.budget, asked=self.question is not None, conditional=bool(self.numberless)
+        )
 
 
 @final
@@ -283,7 +292,8 @@ class GrandTable:
         cells: list[JsonObject] = []
         for place, row in enumerate(self.rows):
             names: JsonObject = dict(row.cells[0].names)
-            rows.append({"names": names, "even": row.domain.even, "most": row.domain.most})
+            silent = sum(not cell.says_something for cell in row.cells)
+            rows.append({"names": names, "even": row.domain.even, "most": row.domain.most, "silent": silent})
 
             def numbered(law: Formula, place: int = place) -> int:
                 key = (place, json.dumps(as_json(law), ensure_ascii=False))
@@ -302,6 +312,7 @@ class GrandTable:
                             "needs": list(dict.fromkeys(needs)),
                             "suffices": list(suffices),
                             "asked": cell.question is not None,
+                            "conditional": bool(cell.numberless),
                         }
                     )
         listed = [[place, json.loads(law)] for place, law in formulas]

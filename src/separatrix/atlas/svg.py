@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import Final
 
@@ -68,6 +70,13 @@ class Canvas:
     def text(self, at: Point, words: str, style: str = "word", *, anchor: str = "middle") -> None:
         """Words whose middle line, and middle unless anchored otherwise, is at a point."""
         self.element("text", style, words, x=at[0], y=at[1], text_anchor="" if anchor == "middle" else anchor)
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """What is drawn within belongs together, and tells its whole name to whoever points at it."""
+        self._parts.append(f"<g><title>{_inside(name)}</title>")
+        yield
+        self._parts.append("</g>")
 
     def tile(self, centre: Point, size: Point, words: str, style: str = "tile") -> None:
         """A word in a box."""

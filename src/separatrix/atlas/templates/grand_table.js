@@ -101,7 +101,7 @@
 
   const words = {
     can: ["✓", "can"], law: ["✓", "by law"], cannot: ["✕", "cannot"], gap: ["?", "gap"],
-    open: ["○", "open"], nothing: ["·", "nothing"], absent: ["–", "no input"],
+    open: ["○", "open"], condition: ["◇", "on a condition"], nothing: ["·", "nothing"], absent: ["–", "no input"],
   };
   const holds = (row, n) => !(row.even && n % 2n) && (row.most === null || n <= BigInt(row.most));
   const standing = (cell, at, view) => {
@@ -109,7 +109,8 @@
     if (at.needs !== null && view.bits < at.needs) return "cannot";
     if (at.suffices !== null && view.bits >= at.suffices) return at.built ? "can" : "law";
     if (cell.asked) return "open";
-    return at.needs === null && at.suffices === null ? "nothing" : "gap";
+    if (at.needs !== null || at.suffices !== null) return "gap";
+    return cell.conditional ? "condition" : "nothing";
   };
   const valuesAt = (view) => {
     const names = rows.map((row) => {
@@ -158,7 +159,6 @@
   const form = document.querySelector(".dials");
   const said = document.querySelector(".said-of");
   const tallies = [...document.querySelectorAll("[data-tally]")];
-  const nowhere = document.querySelectorAll(".grand td[data-standing]:not([data-cell])").length;
   const squares = cells.map((cell) => {
     const square = document.querySelector(`[data-cell="${cell.id}"]`);
     const part = (name) => square.querySelector(`.${name}`);
@@ -179,7 +179,8 @@
   const put = (place, text) => { if (place.textContent !== text) place.textContent = text; };
   const told = []; // what brings the sentence of a cell up to date, done when it opens
   const paint = () => {
-    const counts = { can: 0, law: 0, cannot: 0, gap: 0, open: 0, nothing: nowhere, absent: 0 };
+    const counts = Object.fromEntries(Object.keys(words).map((stands) => [stands, 0]));
+    for (const row of rows) counts[holds(row, view.n) ? "nothing" : "absent"] += row.silent;
     valuesAt(view).forEach((at, place) => {
       const cell = cells[place], { square, sign, word, bound, enough, now } = squares[place];
       const stands = standing(cell, at, view);
