@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, folders that hold nothing else, and what is wrong with either."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, NewerFile
 
-__all__ = ["replace_file", "written_whole"]
+__all__ = ["has_own", "naming", "replace_file", "written_whole"]
 
 _SYSTEM: Final = (Path("/dev"), Path("/proc"))
 _MOST_LINKS: Final = 40
@@ -57,6 +57,40 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     """A file with exactly these bytes, under the same promises as `written_whole`."""
     with written_whole(path, durable=durable) as file:
         file.buffer.write(content)
+
+
+def has_own(folder: Path, mark: str, *, what: str) -> bool:
+    """Whether a folder that is to be written to holds such a thing already; other things are refused.
+
+    `mark` is the file by which it is known. Hidden files count for nothing, and a folder that is not there,
+    is empty or is a file, which is for others to refuse, holds none.
+    """
+    try:
+        if not folder.is_dir():
+            return False
+        if (folder / mark).is_file():
+            return True
+        there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except (OSError, ValueError) as failure:
+        raise _unwritable(folder, failure) from failure
+    if there:
+        raise InvalidFile(
+            f"'{folder}' holds '{there[0][:80]}' and no {what}, so it is left alone; name a folder that is "
+            f"new, empty or holds a {what}."
+        )
+    return False
+
+
+@contextmanager
+def naming(path: Path, *, again: str = "") -> Iterator[None]:
+    """Whatever is wrong with what a file holds is said with the file's name, and `again`, what to do."""
+    try:
+        yield
+    except NewerFile as problem:
+        raise NewerFile(f"'{path}' is of no use here: {problem}") from problem
+    except InvalidFile as problem:
+        name = "" if str(path) in str(problem) else f"'{path}' is of no use: "
+        raise InvalidFile(f"{name}{problem} {again}".rstrip()) from problem
 
 
 def _sync_folder(folder: Path) -> None:

@@ -94,6 +94,13 @@ def forgets(prompt: str) -> str:
     return looks_up(f"{before.splitlines()[-1]}\nQuestion{question}")
 
 
+def test_answers_are_kept_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("mine")
+    with pytest.raises(InvalidFile, match=r"e\.txt' is a file; name a folder, which is made if need be\."):
+        answer_log(tmp_path / "e.txt").__enter__()
+    assert (tmp_path / "e.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("name", PROBES)
 def test_who_reads_everything_answers_everything(name: str, tmp_path: Path) -> None:
     told: list[Progress] = []

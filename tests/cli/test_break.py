@@ -168,6 +168,10 @@ def test_what_is_asked_for_arrives(made: Made, monkeypatch: pytest.MonkeyPatch) 
             "break WRONG --budget soon",
             "A time is a number and a unit, such as 500ms, 60s, 2m or 1h; got 'soon'.",
         ),
+        (
+            "break WRONG --budget -1s",
+            "A time is a number and a unit, such as 500ms, 60s, 2m or 1h; got '-1s'.",
+        ),
         ("break WRONG --budget 0s", "A budget is a positive number of seconds; got 0.0. Try 60."),
         ("break WRONG --samples 0", "At least one sample is drawn; got samples=0."),
         ("break WRONG --samples x", "--samples needs a whole number; got 'x'."),
@@ -199,3 +203,30 @@ def test_runs_show_mentions_it(made: Made) -> None:
     text = f"{found.attack_failures:,} of {attacked:,} inputs failed, {found.samples.failures:,} of 100 drawn"
     assert f"attacked broken: {text}" in " ".join(run("runs", "show", made.wrong.short).out.split())
     assert run("runs", "show", made.wrong.short, "--json").answer["evidence"]["attacked.broken"] is True
+
+
+def test_a_weaker_attack_does_not_take_the_place_of_a_stronger_one(made: Made) -> None:
+    run("break", made.wrong.short, "--samples", "200")
+    strong = made.store.breaking(made.wrong.key)
+    assert strong is not None
+    weak = run("break", made.wrong.short, "--samples", "10", "--json")
+    assert (weak.code, weak.answer["samples"]["tried"], weak.answer["evidence"]) == (1, 10, None)
+    failed = strong.attack_failures + strong.samples.failures
+    assert weak.err == (
+        f"The store keeps its stronger attacks on these weights: {failed:,} of {strong.tried:,} inputs "
+        "failed. This result is not kept.\n"
+    )
+    assert made.store.breaking(made.wrong.key) == strong
+    stronger = run("break", made.wrong.short, "--samples", "300", "--json")
+    assert (stronger.err, stronger.answer["evidence"] is None) == ("", False)
+    kept = made.store.breaking(made.wrong.key)
+    assert kept is not None
+    assert kept.samples.tried == 300
+
+
+def test_attacks_that_cannot_be_read_are_replaced(made: Made) -> None:
+    run("break", made.wrong.short, "--samples", "200")
+    (path,) = Path("runs/evidence").iterdir()
+    path.write_text("{}")
+    assert run("break", made.wrong.short, "--samples", "10", "--json").answer["evidence"] == str(path)
+    assert made.store.breaking(made.wrong.key) is not None

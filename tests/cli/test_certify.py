@@ -139,7 +139,14 @@ def _model(*path: Any, value: Any) -> Callable[[Path], None]:
         (lambda folder: with_weight_file(folder, struct.pack("<Q", 2**62)), "no safetensors file, or it is"),
         (lambda folder: os.truncate(folder / WEIGHTS, 200), "is not the file that 'witness.json' speaks of"),
         (lambda folder: os.truncate(folder / CERTIFICATE, 200), "'certificate.json' is not JSON"),
-        (lambda folder: (folder / CERTIFICATE).write_bytes(b"{}"), "lacks the field 'schema'"),
+        (
+            lambda folder: (folder / CERTIFICATE).write_bytes(b"{}"),
+            "/certificate.json' is of no use: separatrix.certificate lacks the field 'schema'. Remove it",
+        ),
+        (
+            lambda folder: (folder / SPEC).write_bytes(b"{}"),
+            "/witness.json' is of no use: separatrix.witness lacks the field 'schema'. `separatrix witness",
+        ),
         (lambda folder: shutil.copy(folder / SPEC, folder / CERTIFICATE), "Expected a record of schema"),
         (lambda folder: set_number(folder, "readout.bias", 0, float("nan")), "a number that is not finite"),
         (lambda folder: set_number(folder, "readout.bias", 0, float("inf")), "a number that is not finite"),

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import separatrix
 from separatrix.cli.output import paragraphs
+from separatrix.store import Store
+from separatrix.store.bundles import bundle_runs
 from separatrix.tasks import TASKS
 from separatrix.theorems import THEOREMS
 from tests.cli.running import COMMANDS, refused, run
+from tests.store.examples import finished
 
 
 def test_tasks() -> None:
@@ -65,6 +69,34 @@ def test_atlas(tmp_path: Path) -> None:
     assert run("atlas", "--out", str(tmp_path), "--json").answer == {"path": str(path)}
     (tmp_path / "file").touch()
     refused("atlas", "--out", str(tmp_path / "file" / "deeper"))
+
+
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said beside the page does not need one."""
+    monkeypatch.setattr(separatrix, "make_atlas", lambda *_, **__: Path("page.html"), raising=False)
+
+
+@pytest.mark.usefixtures("no_page")
+def test_the_atlas_says_which_runs_it_does_not_show(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = run("atlas", "--results", str(tmp_path / "empty"))
+    assert (ran.code, ran.out) == (0, "page.html\n")
+    assert ran.err.startswith(f"No runs in '{tmp_path}/empty'; `separatrix runs bundle --out FOLDER` writes")
+    store = Store(tmp_path / "store")
+    finished(store)
+    bundle_runs(store, store.runs(), tmp_path / "all" / "mine")
+    for place in (tmp_path / "all", tmp_path / "all" / "mine"):  # a folder of bundles, and a bundle itself
+        assert run("atlas", "--results", str(place)).err == (
+            f"0 of the 1 run in '{place}' are shown: the atlas has those that answer an experiment of "
+            "`separatrix reproduce`.\n"
+        )
+
+
+def test_results_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    words = refused("atlas", "--results", str(tmp_path / "nowhere"), "--out", str(tmp_path / "page"))
+    assert words.endswith("nowhere' is none.")
+    assert not (tmp_path / "page").exists()
 
 
 def test_every_command_speaks_json(tmp_path: Path) -> None:

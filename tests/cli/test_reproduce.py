@@ -80,6 +80,7 @@ def test_a_study_is_trained_printed_and_written(
     for words in ("tiny  Index lookup, small", "S, nowhere; --budget smoke", "a coin", "Words."):
         assert words in ran.out
     assert "out/reproduce/tiny\n" in ran.out
+    narrow(ran.err)
     assert ran.err.splitlines()[:2] == ["4 jobs to do, the longest first.", ran.err.splitlines()[1]]
     numbered = [line for line in ran.err.splitlines() if line.startswith("Job ")]
     assert [line.partition(":")[0] for line in numbered] == [f"Job {k} of 4" for k in range(1, 5)]

@@ -422,3 +422,21 @@ def test_it_runs_as_a_program(store: Store) -> None:
     assert ran.returncode == 0
     assert first(store).short in ran.stdout
     assert ran.stderr == ""
+
+
+@pytest.mark.usefixtures("store")
+def test_a_name_that_nothing_has_is_refused() -> None:
+    for command in (["list"], ["export"], ["bundle", "--out", "b"]):
+        words = refused("runs", *command, "--task", "index-lokup")
+        assert words.startswith("There is no task 'index-lokup'. Did you mean index-lookup? Known: ")
+        assert refused("runs", *command, "--model", "nope").startswith("There is no model 'nope'.")
+    ran = run("runs", "list", "--task", "dyck", "--model", "mamba")
+    assert (ran.code, ran.out) == (0, "There are no such runs in 'runs'.\n")
+
+
+def test_a_name_that_only_a_stored_run_has_is_none_that_is_refused(store: Store) -> None:
+    store.begin(config(3, task="my-own", model="mine:net"))
+    (found,) = run("runs", "list", "--task", "my-own", "--model", "mine:net", "--json").answer["runs"]
+    assert found["config"]["task"]["name"] == "my-own"
+    ran = run("runs", "list", "--task", "my-own", "--n", "7")
+    assert (ran.code, ran.out) == (0, "There are no such runs in 'runs'.\n")

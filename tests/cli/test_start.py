@@ -17,6 +17,15 @@ from separatrix.tasks.index_lookup import IndexLookup
 from tests.cli.running import COMMANDS, Ran, process, run
 
 
+def test_help_offers_nothing_that_is_no_use() -> None:
+    page = run("serve", "--help").out
+    assert "--allow-host" in page
+    assert "--empty-allow-host" not in page
+    assert "()" not in page
+    usage = run("protocol", "--help").out.splitlines()[0]
+    assert usage == "Usage: separatrix protocol TASK --n N [OPTIONS]"
+
+
 @pytest.mark.slow
 def test_torch_waits_until_a_command_needs_it() -> None:
     named = ("sample", "witness", "certify", "frontier", "bound", "wall", "solve", "turing")

@@ -52,4 +52,26 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert "pip install 'separatrix[data]'" in refused(*asked, "--out", "d", "--to", "datasets")
     Path("file").touch()
-    assert "cannot be made one: File exists" in refused(*asked, "--out", "file")
+    assert "'file' is a file; name a folder" in refused(*asked, "--out", "file")
+
+
+def test_a_dataset_is_replaced_and_that_is_said() -> None:
+    run("dataset", "index-lookup", "--n", "8", "--count", "20", "--to", "harness", "--out", "d")
+    ran = run("dataset", "dyck", "--n", "8", "--count", "1", "--out", "d")
+    assert ran.err == "Replaced 20 examples of index-lookup there by 1 example of dyck.\n"
+    assert (ran.code, ran.out) == (0, "d\n")
+    assert {path.name for path in Path("d").iterdir()} == {"README.md", "task.json", "test.jsonl"}
+
+
+def test_a_witness_and_a_dataset_leave_each_other_alone() -> None:
+    run("witness", "index-lookup", "--n", "4", "--alphabet", "2", "--out", "w")
+    run("dataset", "dyck", "--n", "8", "--count", "2", "--out", "d")
+    before = {path: path.read_bytes() for path in (*Path("w").iterdir(), *Path("d").iterdir())}
+    assert refused("dataset", "dyck", "--n", "8", "--out", "w") == (
+        "'w' holds 'README.md' and no dataset, so it is left alone; name a folder that is new, empty or "
+        "holds a dataset."
+    )
+    assert refused("witness", "index-lookup", "--n", "4", "--out", "d").startswith(
+        "'d' holds 'README.md' and no witness, so it is left alone"
+    )
+    assert {path: path.read_bytes() for path in (*Path("w").iterdir(), *Path("d").iterdir())} == before

@@ -342,7 +342,7 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
         ),
         (
             "index-lookup --n 20000 --model lstm --batch 100000000 --plan",
-            "B; try a smaller n or batch.",
+            "B; try a smaller model, batch or n.",
         ),
         (
             "index-lookup --n 8 --model lstm --steps 90 --curriculum 4:90",
@@ -381,6 +381,22 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
             "--backend is one of auto, reference, parallel, tri",
         ),
         (
+            "dyck --n 8 --model lstm --width 8 --steps 10 --device cpu --backend triton",
+            "backend=triton ",  # computes on a CUDA device, or is not installed
+        ),
+        (
+            "dyck --n 8 --model mamba --width 8 --steps 10 --backend fla",
+            "This mixer is computed by reference, parallel, triton; got backend=fla.",
+        ),
+        (
+            "dyck --n 8 --model transformer --width 8 --steps 10 --backend reference",
+            "This model's mixers are computed in one way only; got backend=reference. Leave it out.",
+        ),
+        (
+            "dyck --n 2 --model lstm --width 1000000 --steps 10",
+            "This does not fit in memory; give a smaller model, fewer --seats, or a smaller --batch or --n.",
+        ),
+        (
             "index-lookup --n 8 --model nowhere_at_all:net",
             "There is no module nowhere_at_all to import net from",
         ),
@@ -389,6 +405,14 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
 def test_wrong_use_is_one_sentence_and_writes_nothing(line: str, words: str, place: Path) -> None:
     assert words in refused("train", *line.split())
     assert not place.exists()
+
+
+def test_what_is_refused_is_neither_announced_nor_begun_in_a_store_that_is_there(place: Path) -> None:
+    train()
+    assert "got backend=fla" in refused(
+        "train", "dyck", "--n", "8", "--model", "mamba", "--width", "8", "--backend", "fla"
+    )
+    assert [stored.task for stored in Store(place).runs()] == ["index-lookup"]
 
 
 def test_a_store_that_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -423,7 +447,7 @@ def test_too_little_memory_is_a_sentence(
 
     monkeypatch.setattr(f"separatrix.{where}", fail)
     assert refused(*tiny(*flags)) == (
-        "This does not fit in memory; give fewer --seats, a smaller --batch or a smaller --n."
+        "This does not fit in memory; give a smaller model, fewer --seats, or a smaller --batch or --n."
     )
 
 

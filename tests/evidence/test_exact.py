@@ -183,6 +183,15 @@ def test_number_of_inputs() -> None:
     inputs = InputsCovered.of(formula="400·64^400", count=400 * 64**400)
     assert inputs.count == 400 * 64**400
     assert str(inputs) == "400·64^400 ≈ 10^725.074"
+    for power, text in (
+        (12.0, "12"),
+        (99_999.4, "99999.4"),
+        (99_999.5, "100,000"),
+        (123_456.7, "123,457"),
+        (1_893_922.6, "1,893,923"),
+    ):
+        huge = InputsCovered(formula="many", count=None, log10=power)
+        assert str(huge) == f"many ≈ 10^{text}"
     assert str(InputsCovered.of(formula="2^20", count=2**20)) == "2^20 = 1,048,576"
     giant = InputsCovered.of(formula="64^(2^20)", count=64 ** (2**20))
     assert giant.count is None

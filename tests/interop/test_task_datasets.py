@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 import torch
 
 from separatrix.errors import InvalidFile, InvalidInput, SeparatrixError
+from separatrix.interop import task_datasets
+from separatrix.interop.harness_tasks import write_harness_folder
 from separatrix.interop.task_datasets import (
     as_dataset,
     read_examples,
@@ -19,7 +23,7 @@ from separatrix.interop.task_datasets import (
     require_datasets,
     write_task_folder,
 )
-from separatrix.interop.task_examples import UNLABELLED, examples, write_lines
+from separatrix.interop.task_examples import UNLABELLED, Example, examples
 from separatrix.interop.yaml_text import yaml_text
 from separatrix.tasks import TASKS, ChainTask, Task, TokenTask, task
 from separatrix.tasks.byte_text import ByteTask
@@ -151,14 +155,70 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         list(read_examples(tmp_path))
 
 
-def test_what_breaks_off_leaves_nothing(tmp_path: Path) -> None:
-    def broken() -> Any:
+def break_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> Iterator[Example]:
         yield from examples(LOOKUP, count=2)
         raise RuntimeError("power cut")
 
+    monkeypatch.setattr(task_datasets, "examples", broken)
+
+
+def test_what_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_off(monkeypatch)
     with pytest.raises(RuntimeError, match="power cut"):
-        write_lines(tmp_path / "test.jsonl", broken())
+        write_task_folder(LOOKUP, tmp_path / "deep" / "er", to="jsonl", count=3)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_breaks_off_leaves_the_dataset_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_task_folder(LOOKUP, tmp_path, to="jsonl", count=3)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    break_off(monkeypatch)
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_task_folder(task("dyck", n=8), tmp_path, to="jsonl", count=3)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_dataset_is_replaced_whole_and_what_is_beside_it_stays(tmp_path: Path) -> None:
+    write_harness_folder(LOOKUP, tmp_path, count=3)
+    for name in ("test.parquet", "notes.txt", "separatrix_of_mine.yaml"):
+        (tmp_path / name).write_text("old")
+    write_task_folder(task("dyck", n=8), tmp_path, to="jsonl", count=2)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "README.md", "notes.txt", "separatrix_of_mine.yaml", "task.json", "test.jsonl",
+    }  # fmt: skip
+    assert len(list(read_examples(tmp_path, task=task("dyck", n=8)))) == 2
+    described = json.loads((tmp_path / "task.json").read_text())
+    described["file"] = "notes.txt"  # a lie must not have anything of others removed
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    write_task_folder(LOOKUP, tmp_path, to="jsonl", count=2)
+    assert (tmp_path / "notes.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["README.md", "test.jsonl", "witness.json", "some folder"])
+def test_a_folder_with_other_things_is_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / ".hidden").touch()
+    there = tmp_path / name
+    if "." in name:
+        there.write_text("somebody's")
+    else:
+        there.mkdir()
+    words = rf"holds '{re.escape(name)}' and no dataset, so it is left alone; name a folder that is new"
+    with pytest.raises(InvalidFile, match=words):
+        write_task_folder(LOOKUP, tmp_path, to="jsonl", count=1)
+    with pytest.raises(InvalidFile, match=words):
+        write_harness_folder(LOOKUP, tmp_path, count=1)
+    assert {path.name for path in tmp_path.iterdir()} == {".hidden", name}
+    assert there.is_dir() or there.read_text() == "somebody's"
+
+
+def test_a_task_file_of_others_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_text("{}")
+    with pytest.raises(InvalidFile, match=r"task\.json' is of no use: separatrix\.task-folder lacks the"):
+        write_task_folder(LOOKUP, tmp_path, to="jsonl", count=1)
+    assert (tmp_path / "task.json").read_text() == "{}"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +244,7 @@ def test_a_format_that_is_none(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
-    with pytest.raises(InvalidFile, match="cannot be made one: File exists"):
+    with pytest.raises(InvalidFile, match="is a file; name a folder, which is made if need be"):
         write_task_folder(LOOKUP, tmp_path / "x", to="jsonl", count=1)
 
 

@@ -333,6 +333,13 @@ def test_newer_evidence_takes_the_place_of_older(runs: list[Run]) -> None:
     assert merge_bundles(old, new).evidence[key] == (make_breaking(), make_coverage(seconds=77.0))
 
 
+def test_weaker_attacks_do_not_take_the_place_of_stronger_ones(runs: list[Run]) -> None:
+    key, strong, weak = runs[0].key, make_breaking(), make_breaking(attempts=(), seed=9)
+    bundles = [make_bundle(runs, {}, name="a", evidence={key: [each]}) for each in (strong, weak)]
+    assert merge_bundles(*bundles).evidence[key] == (strong,)
+    assert merge_bundles(*reversed(bundles)).evidence[key] == (strong,)
+
+
 def test_evidence_goes_with_the_run_it_was_about(runs: list[Run], tmp_path: Path) -> None:
     key = runs[0].key
     write_bundle(tmp_path / "a", runs, {}, name="a", evidence={key: [make_coverage()]})

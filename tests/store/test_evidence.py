@@ -17,7 +17,7 @@ from separatrix.evidence import Case, Coverage, Decoded
 from separatrix.store import Run, Store
 from separatrix.store.aside import set_aside
 from separatrix.store.cleaning import clean
-from separatrix.store.evidence import figures_of
+from separatrix.store.evidence import figures_of, outweighs
 from separatrix.store.exporting import as_csv, export
 from tests.evidence.examples import make_breaking, make_counterexample, make_decoded
 from tests.store.examples import finished
@@ -205,3 +205,16 @@ def test_figures_beside_the_runs(store: Store, run: Run, tmp_path: Path) -> None
 def test_an_unbroken_model_says_so_in_figures() -> None:
     fine = dataclasses.replace(make_breaking(), counterexamples=())
     assert figures_of(None, fine)["attacked.broken"] is False
+
+
+def test_attacks_outweigh_those_that_tried_less_or_found_nothing() -> None:
+    broken, unbroken = make_breaking(), make_breaking(counterexamples=())
+    brief, other = make_breaking(attempts=()), make_breaking(weights_sha256="f" * 64, counterexamples=())
+    assert outweighs(broken, brief)
+    assert outweighs(brief, unbroken), "an input that fails says more than many that do not"
+    assert not outweighs(brief, broken)
+    assert not outweighs(unbroken, brief)
+    assert not outweighs(broken, make_breaking(seed=9)), "the newer of two that say as much"
+    assert not outweighs(broken, other), "those are about other weights"
+    assert not outweighs(None, brief)
+    assert not outweighs(make_coverage(), make_coverage(seconds=9.0))

@@ -138,7 +138,7 @@ def test_a_step_that_cannot_fit_is_refused_in_a_sentence(
     assert len(run_job(job, store=Store(tmp_path), device="cpu", seats=2)) == 6
     in_memory(monkeypatch, 1000)
     assert len(run_job(job, store=Store(tmp_path), device="cpu")) == 6, "what a store has need not fit"
-    with pytest.raises(TooLarge, match=r"A step of 1 member on 1 example of 301 .* a smaller n or batch\."):
+    with pytest.raises(TooLarge, match=r"A step of 1 member on 1 example of 301 .* model, batch or n\."):
         run_job(job_of(seeds=1, batch=1), device="cpu")
 
 

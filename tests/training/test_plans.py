@@ -254,7 +254,7 @@ def test_too_little_memory_is_a_sentence(
     code, _, err = ran(capsys, written(tmp_path, small_job()))
     assert (code, err) == (
         2,
-        "This does not fit in memory; give fewer --seats, or a plan with a smaller batch or n.\n",
+        "This does not fit in memory; give fewer --seats, or a plan with a smaller model, batch or n.\n",
     )
 
 

@@ -72,7 +72,7 @@ _COMMANDS: Final = (
     "atlas",
     "serve",
 )
-_OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n."
+_OUT_OF_MEMORY: Final = "This does not fit in memory; choose a smaller n or a smaller model."
 _CLOSED: Final = "Standard output is closed; send it to a file or to a reader."
 _HELP: Final = frozenset({"--help", "-h"})
 
@@ -189,7 +189,7 @@ def _app(tokens: Sequence[str]) -> App:
         (
             "protocol",
             with_task_flags(protocol, task, deferred=True),
-            f"protocol {named} --family F --n N [OPTIONS]",
+            f"protocol {named} --n N [OPTIONS]",
         ),
         ("matrix", matrix_command(words if command == "matrix" else ()), "matrix PROBLEM --n N [OPTIONS]"),
         ("solve", with_task_flags(solve, task, deferred=True), f"solve {named} --input TEXT [OPTIONS]"),

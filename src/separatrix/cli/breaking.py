@@ -25,7 +25,10 @@ _SHOWN: Final = 3
 def break_weights(
     asked: Asked,
     *,
-    budget: Annotated[str, Parameter(help="Time for all attacks, such as 500ms, 60s, 2m or 1h.")] = "60s",
+    budget: Annotated[
+        str,
+        Parameter(help="Time for all attacks, such as 500ms, 60s, 2m or 1h.", allow_leading_hyphen=True),
+    ] = "60s",
     seed: Annotated[Whole, Parameter(help="Seed of the attacks and of the samples.")] = 0,
     samples: Annotated[
         Whole | None,

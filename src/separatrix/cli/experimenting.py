@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import textwrap
 import time
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Final, TextIO
 
 import torch
 
-from separatrix.cli.output import note
+from separatrix.cli.output import columns, note
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.experiments.asked import READS, Asked
 from separatrix.experiments.cells import Study
@@ -284,9 +285,9 @@ class _Numbered(Observer):
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Number it, and pass it on."""
         self._count += 1
-        self._view.says(
-            f"Job {self._count:,} of {self._of:,}: {opening(job, seats=seats, finished=finished)}"
-        )
+        line = f"Job {self._count:,} of {self._of:,}: {opening(job, seats=seats, finished=finished)}"
+        for part in _folded(line):
+            self._view.says(part)
         self._view.begins(job, seats=seats, finished=finished)
 
     def steps(self, course: Course, count: int) -> None:
@@ -304,6 +305,13 @@ class _Numbered(Observer):
     def says(self, note: str) -> None:
         """Pass it on."""
         self._view.says(note)
+
+
+def _folded(line: str) -> list[str]:
+    """In lines that fit; a name with its parameters may be too long for one."""
+    return textwrap.wrap(
+        line, columns(sys.stderr), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 class _JobLines(NotesView):

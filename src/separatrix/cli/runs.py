@@ -15,6 +15,7 @@ from separatrix.cli.flags import AsJson, Whole
 from separatrix.cli.output import note, printable_line, stdout_console, wrapped, write_json
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.records import thaw
+from separatrix.registry import unknown_name
 
 if TYPE_CHECKING:
     from separatrix.evidence import Breaking, Coverage, Decoded
@@ -257,8 +258,23 @@ def _found(
 ) -> tuple[tuple[Run, ...], frozenset[str]]:
     """The runs of which all this is true, and the keys of those that were cut off."""
     found = store.runs(task=task, model=model, status="running" if status == "cut off" else status, n=n)
+    if not found and (task is not None or model is not None):
+        _require_known(store, task=task, model=model)
     cut = store.cut_off() if any(run.status == "running" for run in found) else frozenset()
     return tuple(run for run in found if status is None or _shown(run, cut) == status), cut
+
+
+def _require_known(store: Store, *, task: str | None, model: str | None) -> None:
+    """Refuse a name of a task or a model that is none of ours and that no run of the store has."""
+    from separatrix.models import MODELS
+    from separatrix.tasks import TASKS
+
+    for kind, name, ours, stored in (
+        ("task", task, TASKS.names(), {run.task for run in store.runs()}),
+        ("model", model, MODELS.names(), {run.model for run in store.runs()}),
+    ):
+        if name is not None and name not in {*ours, *stored}:
+            raise unknown_name(kind, name, (*ours, *sorted(stored.difference(ours))))
 
 
 def _shown(run: Run, cut: Collection[str]) -> Standing:

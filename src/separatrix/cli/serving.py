@@ -30,7 +30,9 @@ def serve(
         tuple[str, ...],
         Parameter(
             help="Name under which the explorer may be asked besides its own; needed with a --host that "
-            "other machines can reach."
+            "other machines can reach.",
+            negative_iterable=(),
+            show_default=False,
         ),
     ] = (),
     open_page: Annotated[

@@ -20,7 +20,7 @@ __all__ = ["dataset"]
 def dataset(
     task: Task,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write to; it is made if need be.")],
+    out: Annotated[Path, Parameter(help="Folder to write to, made if need be; a dataset in it is replaced.")],
     to: Annotated[
         Literal["jsonl", "datasets", "harness"],
         Parameter(help="JSON lines, Parquet for `datasets`, or a task file for lm-evaluation-harness."),
@@ -37,9 +37,11 @@ def dataset(
     """Write examples of a task as a dataset, with a card that says what they are."""
     from separatrix.interop.harness_tasks import harness_name, write_harness_folder
     from separatrix.interop.task_datasets import write_task_folder
+    from separatrix.interop.task_folders import task_folder_in
 
     if shots is not None and to != "harness":
         raise InvalidInput(f"--shots is for --to harness; got --to {to}. Leave it out.")
+    before = task_folder_in(out)  # a folder with other things in it is refused before anything is drawn
     with note_if_long(f"Drawing {count:,} examples; they appear in '{out}' when they are whole."):
         if to == "harness":
             written = write_harness_folder(task, out, count=count, seed=seed, start=start, shots=shots)
@@ -63,7 +65,12 @@ def dataset(
             }
         )
         return
-    note(f"Wrote {count:,} example{'s' if count > 1 else ''} of {task.name}.")
+    wrote = "Wrote" if before is None else f"Replaced {_counted(before.count, before.task.name)} there by"
+    note(f"{wrote} {_counted(count, task.name)}.")
     if name is not None:
         note(f"Run it with: lm_eval --include_path {out} --tasks {name} --model hf --model_args pretrained=…")
     print(printable_line(str(out)))
+
+
+def _counted(count: int, task: str) -> str:
+    return f"{count:,} example{'s' if count > 1 else ''} of {task}"

@@ -108,14 +108,15 @@ def train(
     job = _staged(
         job, curriculum=_curriculum(curriculum), halving=_halving(halving), against=_against(against)
     )
-    job.population(1, own_code=True)  # what does not fit is refused before anything is written
+    with _within_memory():
+        job.population(1, own_code=True)  # what does not fit is refused before anything is written
     place = default_place() if store is None else store
     if save_plan is not None:
         _save(save_plan, job, json=json)
         return
     where = _Where(place, device, seats, compile, backend, deterministic)
     with _within_memory():
-        _check_room(job, where)
+        _check_computable(job, where)
         if plan:
             _print_cost(job, where, json=json)
         else:
@@ -279,15 +280,15 @@ def _within_memory() -> Iterator[None]:
         if not ran_out(error):
             raise
         raise TooLarge(
-            "This does not fit in memory; give fewer --seats, a smaller --batch or a smaller --n."
+            "This does not fit in memory; give a smaller model, fewer --seats, or a smaller --batch or --n."
         ) from None
 
 
-def _check_room(job: Job, where: _Where) -> None:
-    """Refuse what cannot be computed here, before a store is made; what a store has need not fit."""
+def _check_computable(job: Job, where: _Where) -> None:
+    """Refuse what cannot be computed here, before a store is made; what a store has need not be."""
     from separatrix.store import has_store
-    from separatrix.training.memory import require_room
     from separatrix.training.running import placing_for
+    from separatrix.training.trials import require_computable
 
     placing = placing_for(
         job,
@@ -298,7 +299,7 @@ def _check_room(job: Job, where: _Where) -> None:
         own_code=True,
     )
     if not has_store(where.store):
-        require_room(job, placing)
+        require_computable(job, placing)
 
 
 def _trained(job: Job, where: _Where, *, json: bool) -> tuple[Trained, ...]:

@@ -20,6 +20,7 @@ from separatrix.cli.output import (
     write_json,
 )
 from separatrix.errors import InvalidInput
+from separatrix.files import has_own
 
 if TYPE_CHECKING:
     from separatrix.evidence import Certificate
@@ -51,13 +52,13 @@ def witness(
 ) -> None:
     """Build weights that do a task on every input; with --out, certify and keep them."""
     started = time.monotonic()
+    replaced = out is not None and has_own(out, "witness.json", what="witness")
     if minimise is not None:
         built, certificate = _minimised(task, family, variant, minimise, addresses or arithmetic)
     else:
         built, certificate = _built(task, family, variant, addresses, arithmetic), None
     seconds = time.monotonic() - started
     if out is not None:
-        replaced = (out / "witness.json").exists()
         certificate = _kept(built, certificate, out)
     if json:
         write_json(_facts(built, certificate, out, seconds))

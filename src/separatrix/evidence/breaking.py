@@ -126,9 +126,8 @@ class Breaking(Record):
         ):
             if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
                 raise InvalidInput(f"A breaking's {name} are a tuple of {kind.__name__}.")
-        about = (self.task, self.weights_sha256, self.arithmetic)
         for found in self.counterexamples:
-            if (found.task, found.weights_sha256, found.arithmetic) != about:
+            if (found.task, found.weights_sha256, found.arithmetic) != self._about:
                 raise InvalidInput(
                     "A breaking's counterexamples are about the same task with the same parameters, "
                     "the same weights and the same arithmetic."
@@ -151,6 +150,19 @@ class Breaking(Record):
     def attack_failures(self) -> int:
         """Inputs that failed, over all attacks; the random samples are not among them."""
         return sum(attempt.failures for attempt in self.attempts)
+
+    def outweighs(self, other: Breaking) -> bool:
+        """Whether it says more than others about the same weights, on the same task in the same arithmetic.
+
+        An input that fails says more than none; beyond that it counts how many inputs were tried.
+        """
+        if self._about != other._about:
+            return False
+        return (self.broken, self.tried) > (other.broken, other.tried)
+
+    @property
+    def _about(self) -> tuple[TaskSpec, str, str]:
+        return self.task, self.weights_sha256, self.arithmetic
 
     def __str__(self) -> str:
         verdict = "broken" if self.broken else "not broken"

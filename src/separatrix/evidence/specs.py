@@ -27,6 +27,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9+_.-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_DIGITS = 4_000
 _TOO_LONG: int = 10**_MOST_DIGITS
+_WHOLE_POWER = 99_999.5
+"""From here on six digits of a power of ten are a whole number."""
 _WHOLE = re.compile(r"[1-9][0-9]*")
 
 
@@ -99,7 +101,8 @@ class InputsCovered(Record):
     def __str__(self) -> str:
         if self.count is not None and self.log10 < 12:
             return f"{self.formula} = {self.count:,}"
-        return f"{self.formula} ≈ 10^{self.log10:.6g}"
+        power = f"{self.log10:.6g}" if self.log10 < _WHOLE_POWER else f"{self.log10:,.0f}"
+        return f"{self.formula} ≈ 10^{power}"
 
     def to_fields(self) -> JsonObject:
         """The fields as JSON values; the count as text, since it may be longer than a JSON number."""

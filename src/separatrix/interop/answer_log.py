@@ -132,11 +132,13 @@ class AnswerLog:
 @contextmanager
 def answer_log(folder: Path) -> Iterator[AnswerLog]:
     """The log in a folder, made if need be, for one process at a time."""
+    if folder.is_file():
+        raise InvalidFile(f"'{folder}' is a file; name a folder, which is made if need be.")
     with claiming(folder) as ours:
         if not ours:
             raise InvalidInput(
                 f"{claimant(folder).capitalize()} is writing answers into '{folder}'; wait until it has "
-                "ended, or name another store."
+                "ended, or name another folder."
             )
         try:
             log = AnswerLog(folder / _FILE)

@@ -7,16 +7,16 @@ are shown before the question come from a file of their own, with numbers that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import torch
 
 from separatrix.errors import InvalidInput
-from separatrix.files import replace_file
-from separatrix.interop.task_datasets import TEST_LINES, TaskFolder, describe_folder, made_folder
-from separatrix.interop.task_examples import Example, check_wanted, examples, write_lines
+from separatrix.interop import task_folders
+from separatrix.interop.task_examples import Example, check_wanted, examples, json_lines
+from separatrix.interop.task_folders import CARD, SHOWN_LINES, TEST_LINES, TaskFolder, write_folder
 from separatrix.interop.yaml_text import yaml_text
 from separatrix.tasks.associative_recall import AssociativeRecall
 from separatrix.tasks.byte_text import ByteTask
@@ -29,7 +29,6 @@ from separatrix.tasks.specs import spec_of
 
 __all__ = ["harness_config", "harness_name", "write_harness_folder"]
 
-SHOWN_LINES: Final = "shown.jsonl"
 MOST_SHOTS: Final = 64
 _USUAL_SHOTS: Final = 4
 _MOST_CHOICES: Final = 16
@@ -81,7 +80,7 @@ _BY_EXAMPLE: Final = "Answer as the examples do."
 
 def harness_name(task: Task) -> str:
     """The name under which the harness knows it."""
-    return f"separatrix_{task.name.replace('-', '_')}_n{task.n}"
+    return task_folders.harness_name(task.name, task.n)
 
 
 def harness_config(task: Task, folder: Path, *, shots: int | None, most_tokens: int) -> dict[str, object]:
@@ -145,13 +144,12 @@ def write_harness_folder(
     """Write a folder for `lm_eval --include_path FOLDER --tasks NAME`: the task file and its examples.
 
     `shots` worked examples come before each question: by default four, and none before a text that has its
-    own. They are those that follow the ones that are asked.
+    own. They are those that follow the ones that are asked. A folder that is there is treated as by
+    `write_task_folder`.
     """
     check_wanted(count, seed, start)
-    spec = spec_of(task)
     shown = max(1, _shots(task, shots))
     check_wanted(count + shown, seed, start)
-    place = made_folder(folder)
     longest = 0
 
     def measured(example: Example) -> Example:
@@ -159,18 +157,27 @@ def write_harness_folder(
         longest = max(longest, len(example.target.encode()))
         return example
 
-    write_lines(place / TEST_LINES, map(measured, examples(task, count=count, seed=seed, start=start)))
-    write_lines(place / SHOWN_LINES, examples(task, count=shown, seed=seed, start=start + count))
-    config = harness_config(task, place, shots=shots, most_tokens=longest + _SPARE_TOKENS)
-    replace_file(place / f"{harness_name(task)}.yaml", yaml_text(config).encode())
-    return describe_folder(
+    def asked() -> Iterator[bytes]:
+        return json_lines(map(measured, examples(task, count=count, seed=seed, start=start)))
+
+    def worked() -> Iterator[bytes]:
+        return json_lines(examples(task, count=shown, seed=seed, start=start + count))
+
+    def config() -> Iterator[bytes]:
+        fields = harness_config(task, Path(folder), shots=shots, most_tokens=longest + _SPARE_TOKENS)
+        yield yaml_text(fields).encode()
+
+    def card() -> Iterator[bytes]:
+        yield _card(task, Path(folder), count).encode()
+
+    return write_folder(
+        folder,
         task,
-        spec,
-        place / TEST_LINES,
+        {TEST_LINES: asked, SHOWN_LINES: worked, f"{harness_name(task)}.yaml": config, CARD: card},
+        file=TEST_LINES,
         seed=seed,
         start=start,
         count=count,
-        card=_card(task, place, count),
     )
 
 

@@ -7,88 +7,39 @@ need the extra `data`.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.evidence import TaskSpec
-from separatrix.files import replace_file
-from separatrix.interop.task_examples import Example, check_wanted, examples, read_lines, write_lines
+from separatrix.interop.task_examples import Example, check_wanted, examples, json_lines, read_lines
+from separatrix.interop.task_folders import (
+    CARD,
+    DESCRIBED,
+    TEST_LINES,
+    TEST_TABLE,
+    TaskFolder,
+    read_task_folder,
+    write_folder,
+)
 from separatrix.interop.yaml_text import yaml_text
-from separatrix.records import JsonObject, Reader, Record, parse_json, require_count, require_text
 from separatrix.tasks.interface import Classes, Task, Tokens
 from separatrix.tasks.specs import spec_of, task_of
 
 __all__ = [
-    "CARD",
-    "TEST_LINES",
     "TaskFolder",
     "as_dataset",
-    "made_folder",
     "read_examples",
     "read_task_folder",
     "require_datasets",
     "write_task_folder",
 ]
 
-DESCRIBED: Final = "task.json"
-CARD: Final = "README.md"
-TEST_LINES: Final = "test.jsonl"
-_FILES: Final = {"jsonl": TEST_LINES, "datasets": "test.parquet"}
+_FILES: Final = {"jsonl": TEST_LINES, "datasets": TEST_TABLE}
 _ROWS_AT_ONCE: Final = 4096
-_MOST_BYTES: Final = 16 * 2**20
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class TaskFolder(Record):
-    """What a folder of examples holds: the task, which examples, and the SHA-256 of the file they are in."""
-
-    SCHEMA = "separatrix.task-folder"
-
-    task: TaskSpec
-    seed: int
-    start: int
-    count: int
-    file: str
-    sha256: str
-
-    def __post_init__(self) -> None:
-        require_count("A folder of examples", seed=self.seed, start=self.start)
-        require_count("A folder of examples", least=1, count=self.count)
-        require_text("A folder of examples", file=self.file, sha256=self.sha256)
-        if Path(self.file).name != self.file or "\0" in self.file:
-            raise InvalidInput(f"A folder of examples names a file in it; got {self.file[:80]!r}.")
-
-    def to_fields(self) -> JsonObject:
-        """The fields as JSON values."""
-        return {
-            "task": self.task.to_fields(),
-            "seed": self.seed,
-            "start": self.start,
-            "count": self.count,
-            "file": self.file,
-            "sha256": self.sha256,
-        }
-
-    @classmethod
-    def from_fields(cls, read: Reader) -> TaskFolder:
-        """The folder whose fields `read` holds."""
-        return cls(
-            task=read.record("task", TaskSpec),
-            seed=read.count("seed"),
-            start=read.count("start"),
-            count=read.count("count"),
-            file=read.text("file"),
-            sha256=read.text("sha256"),
-        )
 
 
 def require_datasets() -> Any:
@@ -132,45 +83,26 @@ def write_task_folder(
 ) -> TaskFolder:
     """Write examples into a folder as JSON lines or Parquet, with `task.json` and a card beside.
 
-    `datasets.load_dataset(folder)` reads either; each file appears when it is whole.
+    `datasets.load_dataset(folder)` reads either. All files appear when the last is whole; a dataset of ours
+    that is there is replaced, and a folder that holds anything else is refused.
     """
     check_wanted(count, seed, start)
     if to not in _FILES:
         raise InvalidInput(f"Examples are written as {' or '.join(_FILES)}; got to={to!r}.")
-    spec = spec_of(task)
-    path = made_folder(folder) / _FILES[to]
-    if to == "jsonl":
-        write_lines(path, examples(task, count=count, seed=seed, start=start))
-    else:
-        _write_parquet(path, as_dataset(task, count=count, seed=seed, start=start))
-    return describe_folder(
-        task, spec, path, seed=seed, start=start, count=count, card=_card(task, path.name, count, seed, start)
+    file = _FILES[to]
+
+    def content() -> Iterator[bytes]:
+        if to == "jsonl":
+            yield from json_lines(examples(task, count=count, seed=seed, start=start))
+        else:
+            yield _parquet(as_dataset(task, count=count, seed=seed, start=start))
+
+    def card() -> Iterator[bytes]:
+        yield _card(task, file, count, seed, start).encode()
+
+    return write_folder(
+        folder, task, {file: content, CARD: card}, file=file, seed=seed, start=start, count=count
     )
-
-
-def describe_folder(
-    task: Task, spec: TaskSpec, path: Path, *, seed: int, start: int, count: int, card: str
-) -> TaskFolder:
-    """Write the card and `task.json` beside a file of examples."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    described = TaskFolder(task=spec, seed=seed, start=start, count=count, file=path.name, sha256=digest)
-    replace_file(path.parent / CARD, card.encode())
-    text = json.dumps(described.to_json(), indent=2, ensure_ascii=False)
-    replace_file(path.parent / DESCRIBED, f"{text}\n".encode())
-    return described
-
-
-def read_task_folder(folder: Path | str) -> TaskFolder:
-    """What a folder says of itself, read strictly; `InvalidFile` if it says nothing or nonsense."""
-    path = Path(folder) / DESCRIBED
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as failure:
-        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-        raise InvalidFile(f"'{path}' cannot be read: {reason}.") from failure
-    return TaskFolder.from_json(parse_json(content, what=f"'{path}'", most_bytes=_MOST_BYTES))
 
 
 def read_examples(path: Path | str, *, task: Task | None = None) -> Iterator[Example]:
@@ -201,19 +133,6 @@ def read_examples(path: Path | str, *, task: Task | None = None) -> Iterator[Exa
         )
 
 
-def made_folder(folder: Path | str) -> Path:
-    """The folder itself, made if need be; `InvalidFile` if that cannot be done."""
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as failure:
-        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-        raise InvalidFile(
-            f"A folder is written to; '{folder}' cannot be made one: {reason}. Name another."
-        ) from failure
-    return place
-
-
 def _features(datasets: Any, task: Task) -> Any:
     columns = {name: datasets.Value("string") for name in ("input", "target", "answer")}
     if isinstance(task.input_space, Tokens):
@@ -224,12 +143,12 @@ def _features(datasets: Any, task: Task) -> Any:
     return datasets.Features({**columns, **numbers})
 
 
-def _write_parquet(path: Path, dataset: Any) -> None:
+def _parquet(dataset: Any) -> bytes:
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     sink = arrow.BufferOutputStream()
     # The schema of the table carries the features, which `load_dataset` reads from it.
     parquet.write_table(dataset.data.table, sink, compression="zstd", row_group_size=_ROWS_AT_ONCE)
-    replace_file(path, sink.getvalue().to_pybytes())
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def _some(found: Iterator[Example]) -> Iterator[list[Example]]:

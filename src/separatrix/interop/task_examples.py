@@ -9,7 +9,7 @@ each of its places, −100 where nothing is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -19,13 +19,12 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.files import written_whole
 from separatrix.records import JsonObject, Reader, parse_json
 from separatrix.tasks.byte_text import ByteTask, answer_text
 from separatrix.tasks.interface import ChainTask, Classes, Labels, Reals, Task, Tokens, TokenTask
 from separatrix.tasks.is_tree import IsTree
 
-__all__ = ["UNLABELLED", "Example", "check_wanted", "examples", "read_lines", "write_lines"]
+__all__ = ["UNLABELLED", "Example", "check_wanted", "examples", "json_lines", "read_lines"]
 
 UNLABELLED: Final = -100
 """What losses of torch and transformers leave out."""
@@ -84,14 +83,10 @@ def examples(task: Task, *, count: int, seed: int = 0, start: int = 0) -> Iterat
             yield _example(task, row, batch.labels, place, seed=seed, number=first + place)
 
 
-def write_lines(path: Path, found: Iterator[Example]) -> int:
-    """Write examples as JSON lines, one at a time, into a file that appears when it is whole; how many."""
-    written = 0
-    with written_whole(path) as file:
-        for example in found:
-            file.write(f"{json.dumps(example.to_fields(), ensure_ascii=False, allow_nan=False)}\n")
-            written += 1
-    return written
+def json_lines(found: Iterable[Example]) -> Iterator[bytes]:
+    """Examples as JSON lines, one at a time."""
+    for example in found:
+        yield f"{json.dumps(example.to_fields(), ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def read_lines(path: Path, task: Task) -> Iterator[Example]:

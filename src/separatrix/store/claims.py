@@ -93,4 +93,4 @@ def _locked(path: Path) -> int | None:
 
 def _unlockable(path: Path, failure: Exception) -> InvalidFile:
     reason = (failure.strerror if isinstance(failure, OSError) else None) or failure
-    return InvalidFile(f"'{path}' cannot be locked: {reason}; choose another place for the store.")
+    return InvalidFile(f"'{path}' cannot be locked: {reason}; choose another place.")

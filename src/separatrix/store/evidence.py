@@ -1,10 +1,11 @@
 """What was proven about a run, what came of attacks on it and how it writes, in files beside its weights.
 
     evidence/<run>.coverage.json      for which questions it is proven right, and for which it is broken
-    evidence/<run>.breaking.json      the last attacks on it, and the inputs that failed
+    evidence/<run>.breaking.json      the strongest attacks on it, and the inputs that failed
     evidence/<run>.decoding.json      how often it was right when it really wrote
 
-A file is the record itself, as its schema has it. The newer one takes the place of the older.
+A file is the record itself, as its schema has it. The newer one takes the place of the older, but for attacks
+that are weaker than those before.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import json
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from separatrix.errors import InvalidFile, NewerFile
+from separatrix.errors import InvalidFile
 from separatrix.evidence import Breaking, Coverage, Decoded
-from separatrix.files import replace_file
+from separatrix.files import naming, replace_file
 from separatrix.records import parse_json
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "SUFFIXES",
     "Evidence",
     "figures_of",
+    "outweighs",
     "read_evidence",
     "suffix_of",
     "write_evidence",
@@ -53,6 +55,11 @@ def suffix_of(record: Evidence) -> str:
     return _SUFFIX_OF[type(record)]
 
 
+def outweighs(before: Evidence | None, after: Evidence) -> bool:
+    """Whether what is known says more than what is new and should stay; only attacks can be weaker."""
+    return isinstance(before, Breaking) and isinstance(after, Breaking) and before.outweighs(after)
+
+
 def write_evidence(path: Path, record: Evidence) -> None:
     """Put a record in the place of the one before; what fails leaves what was there."""
     # Records hold finite JSON values only, so the same record is the same text in one way only.
@@ -62,23 +69,18 @@ def write_evidence(path: Path, record: Evidence) -> None:
 
 def read_evidence(path: Path, kind: type[Kind]) -> Kind | None:
     """The record in a file, read strictly; None if there is no file."""
-    again = f"`separatrix {_WRITER_OF[kind]}` writes it anew."
-    try:
-        if not path.exists():
-            return None
-        if not path.is_file():
-            raise InvalidFile(f"'{path}' is no ordinary file.")
-        if path.stat().st_size > _MOST_BYTES:
-            raise InvalidFile(f"'{path}' may have {_MOST_BYTES:,} bytes; it has {path.stat().st_size:,}.")
-        data = parse_json(path.read_bytes(), what=f"'{path}'", most_bytes=_MOST_BYTES)
+    with naming(path, again=f"`separatrix {_WRITER_OF[kind]}` writes it anew."):
+        try:
+            if not path.exists():
+                return None
+            if not path.is_file():
+                raise InvalidFile(f"'{path}' is no ordinary file.")
+            if path.stat().st_size > _MOST_BYTES:
+                raise InvalidFile(f"'{path}' may have {_MOST_BYTES:,} bytes; it has {path.stat().st_size:,}.")
+            data = parse_json(path.read_bytes(), what=f"'{path}'", most_bytes=_MOST_BYTES)
+        except OSError as failure:
+            raise InvalidFile(f"'{path}' cannot be read: {failure.strerror or failure}.") from failure
         return kind.from_json(data)
-    except OSError as failure:
-        raise InvalidFile(f"'{path}' cannot be read: {failure.strerror or failure}.") from failure
-    except NewerFile as problem:
-        raise NewerFile(f"'{path}' is of no use here: {problem}") from problem
-    except InvalidFile as problem:
-        name = "" if str(path) in str(problem) else f"'{path}' is of no use: "
-        raise InvalidFile(f"{name}{problem} {again}") from problem
 
 
 def figures_of(

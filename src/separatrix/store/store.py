@@ -309,7 +309,7 @@ class Store:
         return read_evidence(self.place(FOLDER, self.run(key).key, COVERAGE), Coverage)
 
     def breaking(self, key: str) -> Breaking | None:
-        """What came of the last attacks on a run; None if nobody tried."""
+        """What came of the attacks on a run that are kept; None if nobody tried."""
         return read_evidence(self.place(FOLDER, self.run(key).key, BREAKING), Breaking)
 
     def decoding(self, key: str) -> Decoded | None:

@@ -22,8 +22,9 @@ from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
 from separatrix.training.jobs import Job, Plan
-from separatrix.training.memory import ran_out, require_room
+from separatrix.training.memory import ran_out
 from separatrix.training.running import placing_for, prepare_job, run_job
+from separatrix.training.trials import require_computable
 from separatrix.training.views import LinesView, in_one_line, summary_of
 
 __all__ = ["main", "read_plan"]
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise
-        _say("This does not fit in memory; give fewer --seats, or a plan with a smaller batch or n.")
+        _say("This does not fit in memory; give fewer --seats, or a plan with a smaller model, batch or n.")
         return 2
     return 0
 
@@ -87,7 +88,7 @@ def _check(job: Job, options: argparse.Namespace, place: Path) -> None:
         own_code=options.own_code,
     )
     if not has_store(place):  # what another machine has trained need not fit here
-        require_room(job, placing)
+        require_computable(job, placing)
 
 
 def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> None:

@@ -60,10 +60,11 @@ def require_room(job: Job, placing: Placing) -> None:
     members = "1 member" if seats == 1 else f"{seats:,} members"
     examples = "1 example" if batch == 1 else f"{batch:,} examples"
     fitting = memory * seats // needed
+    advice = f"seats={fitting:,}" if fitting else "a smaller model, batch or n"
     raise TooLarge(
         f"A step of {members} on {examples} of {job.built_task.length:,} positions needs at least "
         f"{in_thousands(needed)}B of memory, and {'this machine' if where == 'cpu' else 'the device'} has "
-        f"{in_thousands(memory)}B; {f'try seats={fitting:,}' if fitting else 'try a smaller n or batch'}."
+        f"{in_thousands(memory)}B; try {advice}."
     )
 
 

@@ -22,10 +22,10 @@ from separatrix.store.provenance import provenance
 from separatrix.tasks.interface import Task
 from separatrix.training.course import Course, Outcome, Placing
 from separatrix.training.jobs import Job, job_for
-from separatrix.training.memory import require_room
 from separatrix.training.recipes import Member, Training
 from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
 from separatrix.training.signals import Asked, interruptible
+from separatrix.training.trials import require_computable
 
 __all__ = [
     "Observer",
@@ -234,13 +234,15 @@ class _Work:
             self._left_out(rest)  # the solver is written last, so these had not begun
             rest = ()
         again = everyone if rest and self.job.training.compares else rest
-        self.observer.begins(self.job, seats=min(self.placing.seats, len(again)), finished=tuple(finished))
+        seats = min(self.placing.seats, len(again))
+        if again:
+            require_computable(self.job, replace(self.placing, seats=seats))
+        self.observer.begins(self.job, seats=seats, finished=tuple(finished))
         if again:
             finished |= self._trained(again, unfinished=frozenset(rest))
         return tuple(finished[number] for number in everyone if number in finished)
 
     def _trained(self, members: tuple[int, ...], *, unfinished: frozenset[int]) -> dict[int, Trained]:
-        require_room(self.job, replace(self.placing, seats=min(self.placing.seats, len(members))))
         if self._is_over():
             raise OutOfTime(0)
         course = self._resumed(members, unfinished) or Course(self.job, self.placing, members=members)

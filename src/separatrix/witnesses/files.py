@@ -21,7 +21,7 @@ from separatrix.accounting import Size
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import Certificate, Claim, Relation, TaskSpec
 from separatrix.evidence.specs import require_sha256
-from separatrix.files import written_whole
+from separatrix.files import naming, written_whole
 from separatrix.generation.scripts import Script, script_named
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.reading import model_from
@@ -239,7 +239,10 @@ def made_folder(folder: Path | str) -> Iterator[Path]:
 def load(folder: Path | str) -> Witness:
     """The witness in a folder, checked against its own hashes; a certificate in it is not read."""
     place = Path(folder)
-    record = WitnessRecord.from_json(_json(place / SPEC))
+    spec_file = place / SPEC
+    data = _json(spec_file)
+    with naming(spec_file, again="`separatrix witness … --out` writes it anew."):
+        record = WitnessRecord.from_json(data)
     content = _content(place / WEIGHTS, most=_MOST_WEIGHTS)
     found = hashlib.sha256(content).hexdigest()
     if found != record.weights_sha256:
@@ -307,7 +310,9 @@ def stated_certificate(folder: Path | str, witness: Witness) -> Certificate | No
             return None
     except (OSError, ValueError) as failure:
         raise InvalidFile(f"'{path}' cannot be read: {_reason(failure)}.") from failure
-    certificate = Certificate.from_json(_json(path))
+    data = _json(path)
+    with naming(path, again="Remove it to certify without it."):
+        certificate = Certificate.from_json(data)
     _require_about(certificate, witness)
     return certificate
 

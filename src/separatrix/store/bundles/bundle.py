@@ -13,7 +13,7 @@ from separatrix.errors import UnknownName
 from separatrix.options import require
 from separatrix.records import LONGEST_TEXT
 from separatrix.store.curves import Point
-from separatrix.store.evidence import SUFFIXES, Evidence, suffix_of
+from separatrix.store.evidence import SUFFIXES, Evidence, outweighs, suffix_of
 from separatrix.store.keys import short
 from separatrix.store.runs import FINISHED, Run
 
@@ -99,7 +99,8 @@ def merge_bundles(older: Bundle, newer: Bundle) -> Bundle:
     """All runs of both, under the newer one's name; its notes take the older one's place if it has any.
 
     Of a run that is in both the one with more steps stays, then the one that finished later, then the newer
-    bundle's. Evidence stays with its run.
+    bundle's. Evidence stays with its run; of two records of a kind the newer bundle's stays, unless it is of
+    weaker attacks.
     """
     first, second = ({run.key: run for run in bundle.runs} for bundle in (older, newer))
     runs, points, curves, evidence = {}, {}, {}, {}
@@ -112,7 +113,10 @@ def merge_bundles(older: Bundle, newer: Bundle) -> Bundle:
             curves[key] = kept.curves[key]
         # Records are about weights: those of the same training add up, those of another are another's.
         sources = (older, newer) if mine[:2] == yours[:2] else (kept,)
-        records = {type(each): each for source in sources for each in source.evidence.get(key, ())}
+        records: dict[type[Evidence], Evidence] = {}
+        for each in (each for source in sources for each in source.evidence.get(key, ())):
+            if not outweighs(records.get(type(each)), each):
+                records[type(each)] = each
         if records:
             evidence[key] = _one_of_a_kind(key, [*records.values()])
     return Bundle(
