@@ -31,7 +31,7 @@ from separatrix.communication.bounds.counts import (
     least_base,
     levels,
 )
-from separatrix.communication.bounds.one_layer import WIDE_ENOUGH, counted_bits
+from separatrix.communication.bounds.one_layer import WIDE_ENOUGH
 from separatrix.communication.language_states import language_states
 from separatrix.errors import InvalidInput, UnknownName
 from separatrix.evidence import EXCHANGED_BITS, ONE_WAY_BITS, Bound, TaskSpec
@@ -40,6 +40,7 @@ from separatrix.tasks.c_gram import CGramRetrieval
 from separatrix.tasks.interface import example_task
 from separatrix.tasks.match3 import Match3
 from separatrix.theorems import THEOREMS, Artefact
+from tests.communication.counted import counted_bits
 
 OWED = tuple(key for entry in THEOREMS.values() for key in entry.artefacts if key.kind == "bound")
 MATCHED: tuple[Literal["full", "last"], ...] = ("full", "last")

@@ -11,7 +11,6 @@ from benchmarks.witness_tasks import example_for, label
 
 from separatrix.communication.bounds import Given, bounds_for, message_bounds
 from separatrix.communication.bounds.counts import points_apart
-from separatrix.communication.bounds.one_layer import counted_bits
 from separatrix.communication.complexity import complexity
 from separatrix.communication.fooling import check_fooling_set
 from separatrix.communication.matrices import matrix_of, one_way
@@ -26,6 +25,7 @@ from separatrix.models.explicit.transformer import Transformer
 from separatrix.precision import FixedNearest
 from separatrix.tasks import Task, task
 from separatrix.witnesses import CATALOGUE, Choices, Entry
+from tests.communication.counted import counted_bits
 from tests.communication.protocol_cases import ONE_LAYER, Case
 
 STREAMED = (

@@ -42,7 +42,7 @@ from separatrix.communication.bounds.interface import (
 from separatrix.evidence import Bound, Via
 from separatrix.theorems import theorem
 
-__all__ = ["WIDE_ENOUGH", "Needed", "counted_bits", "layer_bounds"]
+__all__ = ["WIDE_ENOUGH", "Needed", "layer_bounds"]
 
 WIDE_ENOUGH: Final = (
     "3m·log N ≥ 4p + 2·log N: below that the protocol sends more than the 3m(p + log N)H bits that S prints"
@@ -68,12 +68,6 @@ class Needed:
     bits: int
     formula: str
     growth: str
-
-
-def counted_bits(*, width: int, heads: int, precision: int, positions: int) -> int:
-    """What one run sends until the holder of the query knows the answer."""
-    exchanged = 2 * width * precision + 4 * precision + 2 * ceil_log(positions)
-    return width * precision + heads * exchanged
 
 
 def layer_bounds(
