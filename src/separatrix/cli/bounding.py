@@ -50,7 +50,7 @@ def bound(
     from separatrix.communication.bounds import Given, bounds_for
 
     given = Given(precision=precision, heads=heads, width=width, layers=layers, state_bits=state_bits)
-    given.agreeing()
+    given.require_one_state()
     if family is None and (width is not None or state_bits is not None):
         raise InvalidInput("A size is held against the bounds on one family; say which with --family.")
     found = bounds_for(task, family, precision=precision, heads=heads, width=width, layers=layers)

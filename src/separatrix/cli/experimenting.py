@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import textwrap
 import time
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Any, Final, TextIO
 
 import torch
 
-from separatrix.cli.output import columns, note
+from separatrix.cli.output import columns, note, wrapped
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.experiments.asked import READS, Asked
 from separatrix.experiments.cells import Study
@@ -286,7 +285,7 @@ class _Numbered(Observer):
         """Number it, and pass it on."""
         self._count += 1
         line = f"Job {self._count:,} of {self._of:,}: {opening(job, seats=seats, finished=finished)}"
-        for part in _folded(line):
+        for part in wrapped(line, columns(sys.stderr)):
             self._view.says(part)
         self._view.begins(job, seats=seats, finished=finished)
 
@@ -305,13 +304,6 @@ class _Numbered(Observer):
     def says(self, note: str) -> None:
         """Pass it on."""
         self._view.says(note)
-
-
-def _folded(line: str) -> list[str]:
-    """In lines that fit; a name with its parameters may be too long for one."""
-    return textwrap.wrap(
-        line, columns(sys.stderr), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
 
 
 class _JobLines(NotesView):

@@ -27,7 +27,6 @@ __all__ = ["Study", "study"]
 _STEPS_A_SECOND: Final = 10_000
 """Splits that the search for the exact complexity tries in about a second."""
 _MOST_RANKED: Final = 1 << 21
-_MOST_UNPACKED: Final = 1 << 26
 _MOST_SUBSETS: Final = 16
 _MOST_SPECTRAL: Final = 512
 Found = TypeVar("Found")
@@ -89,7 +88,7 @@ def study(matrix: CommunicationMatrix, *, budget: float = 10.0, seed: int = 0) -
             return None
 
     part = tried("distinct", matrix.distinct)
-    entries = None if part is None else tried("distinct", lambda: _unpacked(part))
+    entries = None if part is None else part.dense()
     unpacked = _Entries(entries, left_out.pop("distinct", ""))
     return Study(
         matrix=matrix,
@@ -118,17 +117,9 @@ class _Entries:
         return self.values
 
 
-def _unpacked(part: CommunicationMatrix) -> Int[np.ndarray, "row column"]:
-    if part.rows * part.columns > _MOST_UNPACKED:
-        raise TooLarge(
-            f"{_shape((part.rows, part.columns))} takes long to go through one by one; choose a smaller n."
-        )
-    return part.dense()
-
-
 def _rank(entries: Int[np.ndarray, "row column"]) -> LogRank:
     if entries.size > _MOST_RANKED:
-        raise TooLarge(f"{_shape(entries.shape)} takes long to rank exactly; choose a smaller n.")
+        raise TooLarge(f"{_shape(entries)} takes long to rank exactly; choose a smaller n.")
     return log_rank(entries)
 
 
@@ -136,14 +127,14 @@ def _fooling(
     matrix: CommunicationMatrix, entries: Int[np.ndarray, "row column"], *, budget: float, seed: int
 ) -> tuple[FoolingSet, ...]:
     if entries.size > _MOST_RANKED:
-        raise TooLarge(f"{_shape(entries.shape)} takes long to search for fooling sets; choose a smaller n.")
+        raise TooLarge(f"{_shape(entries)} takes long to search for fooling sets; choose a smaller n.")
     return find_fooling_sets(matrix, budget=budget, seed=seed)
 
 
 def _rectangles(entries: Int[np.ndarray, "row column"]) -> RectangleBound:
     if min(entries.shape) > _MOST_SUBSETS:
         raise TooLarge(
-            f"{_shape(entries.shape)} has too many rectangles to weigh them all; choose a smaller n."
+            f"{_shape(entries)} has too many rectangles to weigh them all; choose a smaller n."
         )
     return rectangle_bound(entries)
 
@@ -152,7 +143,7 @@ def _discrepancy(entries: Int[np.ndarray, "row column"]) -> Discrepancy:
     if min(entries.shape) <= _MOST_SUBSETS:
         return discrepancy(entries)
     if max(entries.shape) > _MOST_SPECTRAL:
-        raise TooLarge(f"{_shape(entries.shape)} takes long to find singular values of; choose a smaller n.")
+        raise TooLarge(f"{_shape(entries)} takes long to find singular values of; choose a smaller n.")
     return spectral_discrepancy(entries)
 
 
@@ -161,12 +152,12 @@ def _complexity(
 ) -> Complexity:
     if max(entries.shape) > MOST_SIDE:
         raise TooLarge(
-            f"{_shape(entries.shape)} has too many protocols to find the best; choose a smaller n."
+            f"{_shape(entries)} has too many protocols to find the best; choose a smaller n."
         )
     # Where it can be, the tree is about the matrix's own rows and columns.
     whole = matrix.dense() if matrix.rows * matrix.columns <= _MOST_RANKED else entries
     return complexity(whole, steps=int(budget * _STEPS_A_SECOND))
 
 
-def _shape(size: tuple[int, ...]) -> str:
-    return f"A matrix of {size[0]:,} × {size[1]:,} different rows and columns"
+def _shape(entries: Int[np.ndarray, "row column"]) -> str:
+    return f"A matrix of {entries.shape[0]:,} × {entries.shape[1]:,} different rows and columns"

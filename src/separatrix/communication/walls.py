@@ -108,7 +108,7 @@ def wall(
     """
     spec_at = _specs(task, parameters)
     numbers = Given(state_bits=state_bits, width=width, heads=heads, precision=precision, layers=layers)
-    numbers.agreeing()
+    numbers.require_one_state()
     if size is not None and numbers != Given():
         raise InvalidInput("A wall is for a Size or for numbers of your own; got both.")
     if size is None and numbers == Given():

@@ -127,14 +127,21 @@ class Protocol:
         return job_for(task, config, members=members, training=self.training)
 
 
-def s_protocol(settings: Settings, label: str, *, quick_steps: int = 12_000) -> Protocol:
+def s_protocol(
+    settings: Settings,
+    label: str,
+    *,
+    quick_steps: int = 12_000,
+    quick_rates: tuple[float, ...] | None = None,
+) -> Protocol:
     """S's way to train the model of this label, at this budget."""
     match settings.budget:
         case "smoke":
             return _smoke(settings, rates=(1e-3, 1e-2))
         case "quick":
             training = _compared(steps=quick_steps, every=1000, examples=1000)
-            return Protocol(rates=_QUICK_RATES[label], seeds=settings.seeds, training=training, warmup=500)
+            rates = quick_rates or _QUICK_RATES[label]
+            return Protocol(rates=rates, seeds=settings.seeds, training=training, warmup=500)
         case _:
             halving = Halving(first=40_000, factor=3) if settings.halving else None
             training = _compared(steps=250_000, every=2_500, examples=2000, halving=halving)

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from separatrix.experiments.cells import Cell, Measured, Panel
-from separatrix.experiments.protocols import (
-    S_MODELS,
-    Protocol,
-    Settings,
-    named,
-    s_jobs,
-    s_protocol,
-    s_shape,
-)
+from separatrix.experiments.protocols import S_MODELS, Settings, named, s_jobs, s_protocol, s_shape
 from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.tasks.equality import Equality
@@ -46,17 +37,15 @@ def equality_cells(settings: Settings, *, form: Form, width: int, columns: Seque
     for label in S_MODELS:
         for n in columns:
             asked = equality_task(settings, form=form, n=n)
-            protocol = _protocol(settings, label, form, n)
+            protocol = s_protocol(
+                settings,
+                label,
+                quick_steps=_quick_steps(label, form, n),
+                quick_rates=_COPYING_RATES if (form, label) == ("ncp", "TF") else None,
+            )
             jobs = s_jobs(settings, protocol, asked, label, layers=layers, width=wide)
             cells.append(Cell(row=named(label, layers, wide), column=n, jobs=jobs))
     return tuple(cells)
-
-
-def _protocol(settings: Settings, label: str, form: Form, n: int) -> Protocol:
-    protocol = s_protocol(settings, label, quick_steps=_quick_steps(label, form, n))
-    if settings.budget == "quick" and form == "ncp" and label == "TF":
-        return replace(protocol, rates=_COPYING_RATES)
-    return protocol
 
 
 def _quick_steps(label: str, form: Form, n: int) -> int:

@@ -60,9 +60,8 @@ def _protocol(settings: Settings, label: str, quick_steps: int) -> Protocol:
     as much as 64, and one layer that answers once is so light that 64 leave a GPU idle. S's 250,000 steps are
     31,250 of these.
     """
-    protocol = s_protocol(settings, label, quick_steps=quick_steps)
     if label != "TF" or settings.small:
-        return protocol
-    if settings.budget == "quick":
-        return replace(protocol, rates=_QUICK_RATES, training=replace(protocol.training, batch=_BATCH))
-    return replace(protocol, training=replace(protocol.training, batch=_BATCH, steps=_PAPER_STEPS))
+        return s_protocol(settings, label, quick_steps=quick_steps)
+    protocol = s_protocol(settings, label, quick_steps=quick_steps, quick_rates=_QUICK_RATES)
+    steps = quick_steps if settings.budget == "quick" else _PAPER_STEPS
+    return replace(protocol, training=replace(protocol.training, batch=_BATCH, steps=steps))

@@ -86,17 +86,19 @@ class Given:
                     f"The {what} of a model is a whole number from {least} on; got {field.name}={value!r}."
                 )
 
-    def agreeing(self) -> Given:
-        """Itself, if a state's bits are those of its numbers, where both were said of one state."""
+    def require_one_state(self) -> None:
+        """Refuse bits of a state that are not those of its numbers.
+
+        That is for what somebody says of one recurrent state; a model with attention has a width besides.
+        """
         if self.state_bits is None or self.width is None or self.precision is None:
-            return self
+            return
         bits = self.width * self.precision
         if self.state_bits != bits:
             raise InvalidInput(
                 f"A state of {self.width:,} numbers of {self.precision:,} bits has {bits:,} bits; got "
                 f"state_bits={self.state_bits:,}. Leave one out."
             )
-        return self
 
     def amount(self, quantity: str) -> int | None:
         """How much of a quantity such a model has; None where too little is known of it."""
