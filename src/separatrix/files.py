@@ -13,7 +13,7 @@ from typing import Final
 
 from separatrix.errors import InvalidFile, NewerFile
 
-__all__ = ["has_own", "naming", "replace_file", "written_whole"]
+__all__ = ["has_own", "made_folder", "naming", "replace_file", "written_whole"]
 
 _SYSTEM: Final = (Path("/dev"), Path("/proc"))
 _MOST_LINKS: Final = 40
@@ -57,6 +57,29 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     """A file with exactly these bytes, under the same promises as `written_whole`."""
     with written_whole(path, durable=durable) as file:
         file.buffer.write(content)
+
+
+@contextmanager
+def made_folder(folder: Path | str) -> Iterator[Path]:
+    """A folder to write to; if it was not there and the block fails, it is gone again."""
+    place = Path(folder)
+    made: list[Path] = []
+    try:
+        if place.exists() and not place.is_dir():
+            raise InvalidFile(f"'{place}' is a file; name a folder, which is made if need be.")
+        made = [each for each in (place, *place.parents) if not each.exists()]
+        place.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as failure:  # a null in the name is a ValueError
+        if isinstance(failure, InvalidFile):
+            raise
+        raise InvalidFile(f"The folder '{place}' cannot be made: {_reason(failure)}.") from failure
+    try:
+        yield place
+    except BaseException:
+        for each in made:
+            with suppress(OSError):
+                each.rmdir()
+        raise
 
 
 def has_own(folder: Path, mark: str, *, what: str) -> bool:
@@ -148,5 +171,9 @@ def _created(part: Path, mode: int | None) -> TextIOWrapper:
 
 
 def _unwritable(path: Path, failure: Exception) -> InvalidFile:
-    reason = os.strerror(failure.errno) if isinstance(failure, OSError) and failure.errno else str(failure)
+    reason = _reason(failure)
     return InvalidFile(f"'{path}' cannot be written: {reason}; choose a place that can be written to.")
+
+
+def _reason(failure: Exception) -> str:
+    return os.strerror(failure.errno) if isinstance(failure, OSError) and failure.errno else str(failure)

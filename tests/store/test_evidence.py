@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.errors import InvalidFile, UnknownName
+from separatrix.errors import InvalidFile, NewerFile, UnknownName
 from separatrix.evidence import Case, Coverage, Decoded
 from separatrix.store import Run, Store
 from separatrix.store.aside import set_aside
@@ -218,3 +218,19 @@ def test_attacks_outweigh_those_that_tried_less_or_found_nothing() -> None:
     assert not outweighs(broken, other), "those are about other weights"
     assert not outweighs(None, brief)
     assert not outweighs(make_coverage(), make_coverage(seconds=9.0))
+
+
+def test_the_store_itself_keeps_what_says_more(store: Store, run: Run) -> None:
+    strong, weak = make_breaking(), make_breaking(attempts=())
+    assert strong.outweighs(weak)
+    for record in (weak, strong, weak):
+        path = store.write_evidence(run.key, record)
+    assert store.breaking(run.key) == strong
+    path.write_text("{}", encoding="utf-8")
+    store.write_evidence(run.key, weak)
+    assert store.breaking(run.key) == weak, "what nobody can read is replaced"
+    newer = {**json.loads(path.read_text("utf-8")), "version": 99}
+    path.write_text(json.dumps(newer), encoding="utf-8")
+    with pytest.raises(NewerFile):
+        store.write_evidence(run.key, strong)
+    assert json.loads(path.read_text("utf-8")) == newer

@@ -103,28 +103,22 @@ def _certify_run(asked: Asked, subject: RunSubject, *, device: str, seed: int, j
 def kept(subject: RunSubject, found: Coverage | Breaking) -> str | None:
     """Where the store keeps what was found; None, and a word about it, where it cannot or has better."""
     from separatrix.evidence import Breaking
-    from separatrix.store.evidence import outweighs
 
-    before = _stored_attacks(subject) if isinstance(found, Breaking) else None
-    if before is not None and outweighs(before, found):
-        failed = before.attack_failures + before.samples.failures
-        note(
-            f"The store keeps its stronger attacks on these weights: {failed:,} of {before.tried:,} inputs "
-            "failed. This result is not kept."
-        )
-        return None
+    store, key = subject.store, subject.run.key
     try:
-        return str(subject.store.write_evidence(subject.run.key, found))
+        path = store.write_evidence(key, found)
+        known = store.breaking(key) if isinstance(found, Breaking) else None
     except InvalidFile as problem:
         note(f"The result is not kept: {problem}")
         return None
-
-
-def _stored_attacks(subject: RunSubject) -> Breaking | None:
-    try:
-        return subject.store.breaking(subject.run.key)
-    except InvalidFile:  # of no use to anybody, so it may be replaced
-        return None
+    if known is None or known == found:
+        return str(path)
+    failed = known.attack_failures + known.samples.failures
+    note(
+        f"The store keeps its stronger attacks on these weights: {failed:,} of {known.tried:,} inputs "
+        "failed. This result is not kept."
+    )
+    return None
 
 
 def _print_certificate(witness: Witness, found: Certificate) -> None:

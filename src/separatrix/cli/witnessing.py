@@ -20,7 +20,7 @@ from separatrix.cli.output import (
     write_json,
 )
 from separatrix.errors import InvalidInput
-from separatrix.files import has_own
+from separatrix.files import has_own, made_folder
 
 if TYPE_CHECKING:
     from separatrix.evidence import Certificate
@@ -111,7 +111,7 @@ def _kept(built: Witness, certificate: Certificate | None, out: Path) -> Certifi
     """Certify and write; weights that could be proven right and are not leave nothing behind."""
     from separatrix.certificates import certify
     from separatrix.certificates.proofs import PROOFS
-    from separatrix.witnesses.files import made_folder, save
+    from separatrix.witnesses.files import save
 
     with made_folder(out):  # first: a place that cannot be written to is known before a long proof
         if certificate is None:

@@ -133,9 +133,7 @@ def _fooling(
 
 def _rectangles(entries: Int[np.ndarray, "row column"]) -> RectangleBound:
     if min(entries.shape) > _MOST_SUBSETS:
-        raise TooLarge(
-            f"{_shape(entries)} has too many rectangles to weigh them all; choose a smaller n."
-        )
+        raise TooLarge(f"{_shape(entries)} has too many rectangles to weigh them all; choose a smaller n.")
     return rectangle_bound(entries)
 
 
@@ -151,9 +149,7 @@ def _complexity(
     matrix: CommunicationMatrix, entries: Int[np.ndarray, "row column"], *, budget: float
 ) -> Complexity:
     if max(entries.shape) > MOST_SIDE:
-        raise TooLarge(
-            f"{_shape(entries)} has too many protocols to find the best; choose a smaller n."
-        )
+        raise TooLarge(f"{_shape(entries)} has too many protocols to find the best; choose a smaller n.")
     # Where it can be, the tree is about the matrix's own rows and columns.
     whole = matrix.dense() if matrix.rows * matrix.columns <= _MOST_RANKED else entries
     return complexity(whole, steps=int(budget * _STEPS_A_SECOND))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
+from separatrix.files import made_folder
 from separatrix.interop.causal_lm import quietly, require_transformers
 from separatrix.interop.hub_records import HubRecord, require_causal, shapes_of
 from separatrix.interop.hub_tokenizers import padding_of, tokenizer_for, vocabulary_of
@@ -25,7 +26,7 @@ from separatrix.tasks.byte_text import NEWLINE, ByteTask
 from separatrix.tasks.interface import ChainTask, Classes, Task, Tokens
 from separatrix.tasks.specs import spec_of
 from separatrix.tasks.vocabulary import Vocabulary
-from separatrix.witnesses.files import made_folder, record_of
+from separatrix.witnesses.files import record_of
 
 __all__ = ["register_auto", "save_pretrained_folder"]
 

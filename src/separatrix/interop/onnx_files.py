@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.evidence import TaskSpec
 from separatrix.evidence.specs import require_sha256
-from separatrix.files import replace_file
+from separatrix.files import made_folder, replace_file
 from separatrix.interop.onnx_witnesses import witness_module
 from separatrix.interop.sources import Exportable, Source, WitnessSource, source_of
 from separatrix.models.kernels.exported import exporting
@@ -34,7 +34,7 @@ from separatrix.records import JsonObject, Reader, Record
 from separatrix.tasks.interface import Task, Tokens
 from separatrix.tasks.specs import spec_of
 from separatrix.version import __version__
-from separatrix.witnesses.files import WitnessRecord, made_folder, record_of
+from separatrix.witnesses.files import WitnessRecord, record_of
 
 __all__ = ["OnnxManifest", "export_onnx"]
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from separatrix.errors import InvalidFile
+from separatrix.errors import InvalidFile, NewerFile
 from separatrix.evidence import Breaking, Coverage, Decoded
 from separatrix.files import naming, replace_file
 from separatrix.records import parse_json
@@ -47,7 +47,7 @@ _SUFFIX_OF: Final[dict[type[Evidence], str]] = {Coverage: COVERAGE, Breaking: BR
 _WRITER_OF: Final[dict[type[Evidence], str]] = {Coverage: "certify", Breaking: "break", Decoded: "reproduce"}
 """The command that writes such a record."""
 
-Kind = TypeVar("Kind", Coverage, Breaking, Decoded)
+Kind = TypeVar("Kind", bound=Evidence)
 
 
 def suffix_of(record: Evidence) -> str:
@@ -61,7 +61,19 @@ def outweighs(before: Evidence | None, after: Evidence) -> bool:
 
 
 def write_evidence(path: Path, record: Evidence) -> None:
-    """Put a record in the place of the one before; what fails leaves what was there."""
+    """Put a record in the place of the one before; what fails leaves what was there.
+
+    What outweighs it stays, and so does what a newer version wrote, which is an error; what nobody can read
+    is replaced.
+    """
+    try:
+        before = read_evidence(path, type(record))
+    except NewerFile:
+        raise
+    except InvalidFile:
+        before = None
+    if outweighs(before, record):
+        return
     # Records hold finite JSON values only, so the same record is the same text in one way only.
     text = json.dumps(record.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
     replace_file(path, f"{text}\n".encode(), durable=True)

@@ -317,7 +317,9 @@ class Store:
         return read_evidence(self.place(FOLDER, self.run(key).key, DECODING), Decoded)
 
     def write_evidence(self, key: str, record: Evidence) -> Path:
-        """Keep what was found out about a run, in the place of what was known before."""
+        """Keep what was found out about a run, in the place of what was known before, unless that says more,
+        as stronger attacks do.
+        """
         path = self._made(FOLDER, self._require(key), suffix_of(record))
         write_record(path, record)
         return path

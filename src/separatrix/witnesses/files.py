@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from separatrix.accounting import Size
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import Certificate, Claim, Relation, TaskSpec
 from separatrix.evidence.specs import require_sha256
-from separatrix.files import naming, written_whole
+from separatrix.files import made_folder, naming, written_whole
 from separatrix.generation.scripts import Script, script_named
 from separatrix.models.explicit import ExplicitModel
 from separatrix.models.explicit.reading import model_from
@@ -52,7 +52,6 @@ __all__ = [
     "WEIGHTS",
     "WitnessRecord",
     "load",
-    "made_folder",
     "record_of",
     "save",
     "stated",
@@ -211,29 +210,6 @@ def record_of(witness: Witness) -> WitnessRecord:
         model=canonical(witness.model.spec()),
         package=f"separatrix {__version__}",
     )
-
-
-@contextmanager
-def made_folder(folder: Path | str) -> Iterator[Path]:
-    """A folder to write to; if it was not there and the block fails, it is gone again."""
-    place = Path(folder)
-    made: list[Path] = []
-    try:
-        if place.exists() and not place.is_dir():
-            raise InvalidFile(f"'{place}' is a file; name a folder, which is made if need be.")
-        made = [each for each in (place, *place.parents) if not each.exists()]
-        place.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as failure:  # a null in the name is a ValueError
-        if isinstance(failure, InvalidFile):
-            raise
-        raise InvalidFile(f"The folder '{place}' cannot be made: {_reason(failure)}.") from failure
-    try:
-        yield place
-    except BaseException:
-        for each in made:
-            with suppress(OSError):
-                each.rmdir()
-        raise
 
 
 def load(folder: Path | str) -> Witness:
