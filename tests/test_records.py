@@ -12,16 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.records import (
-    Reader,
-    exact_from_text,
-    exact_to_text,
-    freeze,
-    parse_json,
-    require_measured,
-    same_json,
-    thaw,
-)
+from separatrix.record_checks import require_measured
+from separatrix.records import Reader, exact_from_text, exact_to_text, freeze, parse_json, same_json, thaw
 
 
 @pytest.mark.parametrize(

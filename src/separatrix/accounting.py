@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import InvalidInput
-from separatrix.records import JsonObject, Reader, Record, require_count, require_text
+from separatrix.record_checks import require_count, require_text
+from separatrix.records import JsonObject, Reader, Record
 
 __all__ = ["Size", "StatePart", "kv_cache", "recurrent_state"]
 

@@ -30,12 +30,8 @@ __all__ = [
     "exact_to_text",
     "fits_exact_text",
     "freeze",
+    "kind_of",
     "parse_json",
-    "require_count",
-    "require_kind",
-    "require_measured",
-    "require_text",
-    "require_texts",
     "same_json",
     "thaw",
     "upgraded",
@@ -117,7 +113,7 @@ class Reader:
     def __init__(self, data: object, *, what: str) -> None:
         """`what` names the object in messages."""
         if not isinstance(data, Mapping):
-            raise InvalidFile(f"{what} is a JSON object; got {_kind(data)}.")
+            raise InvalidFile(f"{what} is a JSON object; got {kind_of(data)}.")
         if not all(isinstance(name, str) for name in data):
             raise InvalidFile(f"{what} has field names that are not text.")
         self.what = what
@@ -129,7 +125,7 @@ class Reader:
         return self._left.pop(name)
 
     def _wrong(self, name: str, expected: str, value: object) -> InvalidFile:
-        return InvalidFile(f"Field '{name}' of {self.what} must be {expected}; got {_kind(value)}.")
+        return InvalidFile(f"Field '{name}' of {self.what} must be {expected}; got {kind_of(value)}.")
 
     def text(self, name: str, *, longest: int = LONGEST_TEXT) -> str:
         """Text of bounded length."""
@@ -431,57 +427,6 @@ def fits_exact_text(number: Fraction) -> bool:
     return max(abs(number.numerator), number.denominator) < _TOO_LONG
 
 
-def require_text(owner: str, **texts: str) -> None:
-    """Refuse fields that should say something and are not text, are blank or far too long."""
-    for name, value in texts.items():
-        if not isinstance(value, str) or not value.strip():
-            raise InvalidInput(f"{owner} needs its {name.replace('_', ' ')} as text; got {_kind(value)}.")
-        if len(value) > LONGEST_TEXT:
-            raise InvalidInput(
-                f"{owner}: {name.replace('_', ' ')} may have {LONGEST_TEXT} characters; got {len(value)}."
-            )
-
-
-def require_texts(owner: str, name: str, texts: tuple[str, ...]) -> None:
-    """Refuse what is no tuple of texts that each say something; a lone text is a common mistake."""
-    if not isinstance(texts, tuple):
-        raise InvalidInput(f"{owner} needs its {name} as a tuple of texts; got {_kind(texts)}.")
-    for text in texts:
-        require_text(owner, **{name: text})
-
-
-def require_count(owner: str, *, least: int = 0, **counts: int) -> None:
-    """Refuse counts that are no whole numbers from `least` to 10^30."""
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
-            raise InvalidInput(
-                f"{owner} needs {name.replace('_', ' ')} as a whole number from {least} to 10^30; "
-                f"got {value if isinstance(value, int | float) and abs(value) < 10**40 else _kind(value)}."
-            )
-
-
-def require_measured(owner: str, name: str, value: object) -> float:
-    """The value as a float; refuses what is no number, negative, infinite or beyond every float."""
-    try:
-        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not 0 <= number < math.inf:
-        raise InvalidInput(f"{owner} needs {name} as a finite number of at least 0; got {_kind(value)}.")
-    return number
-
-
-def require_kind(owner: str, name: str, value: object, kind: type, *, or_none: bool = False) -> None:
-    """Refuse a part of another type than it should have."""
-    if isinstance(value, kind) or (or_none and value is None):
-        return
-    article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    raise InvalidInput(
-        f"{owner}'s {name} is {article} {kind.__name__}{' or None' if or_none else ''}; "
-        f"got {type(value).__name__}."
-    )
-
-
 def _check_depth(data: object, *, what: str) -> None:
     layer = [data]
     for _ in range(DEEPEST + 1):
@@ -497,7 +442,8 @@ def _check_depth(data: object, *, what: str) -> None:
     raise InvalidFile(f"{what} is nested deeper than {DEEPEST} levels.")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value is, in the words of a message about it."""
     names = {dict: "an object", list: "an array", tuple: "an array", bool: "a boolean", type(None): "null"}
     if isinstance(value, str):
         return f"the text {value[:40]!r}"

@@ -14,17 +14,8 @@ from typing import ClassVar, Final, final
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import TaskSpec
 from separatrix.evidence.specs import require_sha256
-from separatrix.records import (
-    JsonObject,
-    JsonValue,
-    Reader,
-    Record,
-    freeze,
-    parse_json,
-    require_text,
-    thaw,
-    upgraded,
-)
+from separatrix.record_checks import require_text
+from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, parse_json, thaw, upgraded
 from separatrix.training.recipes import Against
 
 __all__ = [

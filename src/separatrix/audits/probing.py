@@ -26,7 +26,8 @@ from separatrix.interop.asking import AT_ONCE, Contestant, Interview, Progress, 
 from separatrix.interop.causal_lm import Dtype, require_transformers
 from separatrix.interop.completer import Completer
 from separatrix.interop.model_folders import model_folder
-from separatrix.records import JsonObject, Reader, Record, require_count, require_text, require_texts
+from separatrix.record_checks import require_count, require_text, require_texts
+from separatrix.records import JsonObject, Reader, Record
 from separatrix.store.intervals import Interval, wilson
 
 __all__ = ["LENGTHS", "Probe", "ProbeScore", "ProbeWall", "memory_of", "probe", "probed"]

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Final
 
-from separatrix.records import JsonObject, require_count
+from separatrix.record_checks import require_count
+from separatrix.records import JsonObject
 
 __all__ = ["RETRIEVAL_TASKS", "Wall", "keys_held", "symbols_held", "walls_of"]
 

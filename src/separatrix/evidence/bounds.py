@@ -12,15 +12,8 @@ from separatrix.evidence.exact import as_decimal, as_short_text, require_exact
 from separatrix.evidence.fitting import claims_that_cover
 from separatrix.evidence.html import pairs
 from separatrix.evidence.specs import TaskSpec
-from separatrix.records import (
-    JsonObject,
-    Reader,
-    Record,
-    exact_to_text,
-    require_kind,
-    require_text,
-    require_texts,
-)
+from separatrix.record_checks import require_kind, require_text, require_texts
+from separatrix.records import JsonObject, Reader, Record, exact_to_text
 from separatrix.theorems import Owed, Status, family, theorem
 
 __all__ = ["EXCHANGED_BITS", "ONE_WAY_BITS", "Bound", "Via"]

@@ -10,15 +10,8 @@ from separatrix.errors import InvalidInput
 from separatrix.evidence.certificates import Counterexample
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, require_sha256
-from separatrix.records import (
-    JsonObject,
-    Reader,
-    Record,
-    require_count,
-    require_kind,
-    require_measured,
-    require_text,
-)
+from separatrix.record_checks import require_count, require_kind, require_measured, require_text
+from separatrix.records import JsonObject, Reader, Record
 
 __all__ = ["Attempt", "Breaking"]
 

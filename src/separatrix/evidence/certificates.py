@@ -10,20 +10,8 @@ from separatrix.errors import InvalidInput
 from separatrix.evidence.exact import Interval, as_decimal, as_short_text, require_exact
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import InputsCovered, TaskSpec, as_text, require_sha256
-from separatrix.records import (
-    JsonObject,
-    JsonValue,
-    Reader,
-    Record,
-    exact_to_text,
-    freeze,
-    require_kind,
-    require_measured,
-    require_text,
-    require_texts,
-    same_json,
-    thaw,
-)
+from separatrix.record_checks import require_kind, require_measured, require_text, require_texts
+from separatrix.records import JsonObject, JsonValue, Reader, Record, exact_to_text, freeze, same_json, thaw
 from separatrix.theorems import theorem
 
 __all__ = ["Certificate", "Claim", "Counterexample", "Relation", "Verdict"]

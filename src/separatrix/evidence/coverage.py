@@ -11,19 +11,14 @@ from separatrix.errors import InvalidInput
 from separatrix.evidence.certificates import Counterexample, Verdict
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, require_sha256
-from separatrix.records import (
-    JsonObject,
-    JsonValue,
-    Reader,
-    Record,
-    freeze,
+from separatrix.record_checks import (
     require_count,
     require_kind,
     require_measured,
     require_text,
     require_texts,
-    thaw,
 )
+from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 
 __all__ = ["Case", "Coverage", "Means"]
 

@@ -8,15 +8,8 @@ from typing import ClassVar
 from separatrix.errors import InvalidInput
 from separatrix.evidence.html import pairs
 from separatrix.evidence.specs import TaskSpec, require_sha256
-from separatrix.records import (
-    JsonObject,
-    Reader,
-    Record,
-    require_count,
-    require_kind,
-    require_measured,
-    require_text,
-)
+from separatrix.record_checks import require_count, require_kind, require_measured, require_text
+from separatrix.records import JsonObject, Reader, Record
 
 __all__ = ["Decoded"]
 

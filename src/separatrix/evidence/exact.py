@@ -9,15 +9,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from separatrix.errors import InvalidInput
-from separatrix.records import (
-    MOST_DIGITS,
-    JsonObject,
-    Reader,
-    Record,
-    exact_to_text,
-    fits_exact_text,
-    require_count,
-)
+from separatrix.record_checks import require_count
+from separatrix.records import MOST_DIGITS, JsonObject, Reader, Record, exact_to_text, fits_exact_text
 
 __all__ = ["Interval", "as_decimal", "as_short_text", "require_exact"]
 

@@ -10,16 +10,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.records import (
-    JsonObject,
-    JsonValue,
-    Reader,
-    Record,
-    freeze,
-    require_measured,
-    require_text,
-    thaw,
-)
+from separatrix.record_checks import require_measured, require_text
+from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 
 __all__ = ["InputsCovered", "TaskSpec", "as_text", "require_name", "require_sha256"]
 

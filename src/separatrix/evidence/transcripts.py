@@ -11,18 +11,8 @@ from separatrix.evidence.bounds import EXCHANGED_BITS, ONE_WAY_BITS, Bound
 from separatrix.evidence.fitting import check_run
 from separatrix.evidence.html import grid, pairs
 from separatrix.evidence.specs import TaskSpec, as_text
-from separatrix.records import (
-    JsonObject,
-    JsonValue,
-    Reader,
-    Record,
-    freeze,
-    require_count,
-    require_kind,
-    require_text,
-    same_json,
-    thaw,
-)
+from separatrix.record_checks import require_count, require_kind, require_text
+from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, same_json, thaw
 from separatrix.theorems import families_within, family, theorem
 
 __all__ = ["Comparison", "Message", "Party", "Transcript"]

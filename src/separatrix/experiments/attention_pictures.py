@@ -16,7 +16,8 @@ from separatrix.errors import InvalidFile
 from separatrix.evidence import TaskSpec
 from separatrix.models.specs import ModelSpec
 from separatrix.options import require
-from separatrix.records import JsonObject, Reader, Record, require_text
+from separatrix.record_checks import require_text
+from separatrix.records import JsonObject, Reader, Record
 from separatrix.training.recipes import Member
 
 if TYPE_CHECKING:

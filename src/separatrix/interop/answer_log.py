@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final, final
 
 from separatrix.errors import InvalidFile, InvalidInput, NewerFile
-from separatrix.records import JsonObject, Reader, Record, parse_json, require_count, require_measured
+from separatrix.record_checks import require_count, require_measured
+from separatrix.records import JsonObject, Reader, Record, parse_json
 from separatrix.store.claims import claimant, claiming
 from separatrix.store.keys import require_key
 

@@ -13,7 +13,8 @@ from typing import Final, final
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.evidence import TaskSpec
 from separatrix.files import has_own, made_folder, naming, written_whole
-from separatrix.records import JsonObject, Reader, Record, parse_json, require_count, require_text
+from separatrix.record_checks import require_count, require_text
+from separatrix.records import JsonObject, Reader, Record, parse_json
 from separatrix.tasks.interface import Task
 from separatrix.tasks.specs import spec_of
 

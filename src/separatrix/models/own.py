@@ -36,7 +36,7 @@ from separatrix.models.population import Population
 from separatrix.models.specs import require_model_name
 from separatrix.models.stack import Block, Frame, Mixer, Mixing, Reading, Stack, StackConfig
 from separatrix.options import require
-from separatrix.records import require_text
+from separatrix.record_checks import require_text
 
 __all__ = ["mixer", "mixer_model", "model_around", "plain_model"]
 

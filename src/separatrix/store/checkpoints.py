@@ -18,7 +18,8 @@ from typing import Final, final
 from torch import Tensor
 
 from separatrix.errors import InvalidFile, NewerFile
-from separatrix.records import JsonObject, Reader, require_count, thaw
+from separatrix.record_checks import require_count
+from separatrix.records import JsonObject, Reader, thaw
 from separatrix.store.keys import short
 from separatrix.store.sealed import read_sealed, write_sealed
 

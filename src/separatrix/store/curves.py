@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.files import replace_file
-from separatrix.records import JsonObject, Reader, Upgrade, parse_json, require_count, upgraded
+from separatrix.record_checks import require_count
+from separatrix.records import JsonObject, Reader, Upgrade, parse_json, upgraded
 from separatrix.store.keys import canonical
 
 if TYPE_CHECKING:

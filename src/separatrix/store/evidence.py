@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from separatrix.errors import InvalidFile, NewerFile
 from separatrix.evidence import Breaking, Coverage, Decoded
@@ -47,7 +47,7 @@ _SUFFIX_OF: Final[dict[type[Evidence], str]] = {Coverage: COVERAGE, Breaking: BR
 _WRITER_OF: Final[dict[type[Evidence], str]] = {Coverage: "certify", Breaking: "break", Decoded: "reproduce"}
 """The command that writes such a record."""
 
-Kind = TypeVar("Kind", bound=Evidence)
+Kind = TypeVar("Kind", Coverage, Breaking, Decoded)
 
 
 def suffix_of(record: Evidence) -> str:
@@ -66,8 +66,9 @@ def write_evidence(path: Path, record: Evidence) -> None:
     What outweighs it stays, and so does what a newer version wrote, which is an error; what nobody can read
     is replaced.
     """
+    kind: type[Any] = type(record)
     try:
-        before = read_evidence(path, type(record))
+        before = read_evidence(path, kind)
     except NewerFile:
         raise
     except InvalidFile:

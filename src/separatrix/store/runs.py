@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias, final, get_args
 
 from separatrix.errors import InvalidFile, InvalidInput
-from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, require_count, thaw
+from separatrix.record_checks import require_count
+from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 from separatrix.store.intervals import Interval, wilson
 from separatrix.store.keys import key_of, short
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from separatrix.options import check_types, option, require
-from separatrix.records import JsonObject, Reader, Record, require_kind
+from separatrix.record_checks import require_kind
+from separatrix.records import JsonObject, Reader, Record
 
 __all__ = ["Against", "Curriculum", "Halving", "Member", "Training"]
 

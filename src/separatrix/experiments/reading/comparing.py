@@ -16,7 +16,8 @@ from separatrix.experiments.reading.prompts import Reading
 from separatrix.interop.answer_log import Answer, AnswerLog
 from separatrix.interop.answer_texts import same_answer
 from separatrix.interop.asking import AT_ONCE, Contestant, Interview, Order, Progress, Prompt
-from separatrix.records import JsonObject, Reader, Record, require_count, require_measured, require_text
+from separatrix.record_checks import require_count, require_measured, require_text
+from separatrix.records import JsonObject, Reader, Record
 from separatrix.store.intervals import Interval, wilson
 
 __all__ = ["Comparison", "ReadingScore", "compare"]

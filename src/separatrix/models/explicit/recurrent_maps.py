@@ -19,7 +19,8 @@ from torch import Tensor
 
 from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.precision import Float64, Numbers, NumberSystem
-from separatrix.records import JsonObject, Reader, require_count, require_text
+from separatrix.record_checks import require_count, require_text
+from separatrix.records import JsonObject, Reader
 
 __all__ = [
     "ONCE",

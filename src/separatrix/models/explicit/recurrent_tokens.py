@@ -18,7 +18,8 @@ from torch import Tensor
 from separatrix.errors import InvalidInput
 from separatrix.models.explicit.recurrent_maps import Coordinates, Field, bounded_items
 from separatrix.precision import Numbers, NumberSystem
-from separatrix.records import JsonObject, Reader, require_count, require_text
+from separatrix.record_checks import require_count, require_text
+from separatrix.records import JsonObject, Reader
 
 __all__ = ["ACTIVATIONS", "Activation", "DigitScores", "TokenBlock", "TokenCode", "activate", "digits_for"]
 
