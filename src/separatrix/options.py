@@ -21,14 +21,18 @@ Kind = TypeVar("Kind")
 _SIMPLE: Final = {int: "a whole number", float: "a number", bool: "True or False"}
 
 
-def option(default: Any = MISSING, *, help: str, flag: bool = True, newer: bool = False) -> Any:
+def option(
+    default: Any = MISSING, *, help: str, flag: bool = True, newer: bool = False, begins: bool = False
+) -> Any:
     """A parameter, with the line that the command line and the page show for it.
 
     `flag=False` keeps a parameter that no command line can express out of it. `newer=True` is for one that
     joins a task or a model of which there are files: specs leave it out while it has its default, so that
-    what they described before is described in the same words, and runs keep their keys.
+    what they described before is described in the same words, and runs keep their keys. `begins=True` says
+    that a model's parameter only decides how its weights begin: trained, it is the same architecture.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "flag": flag, "newer": newer})
+    metadata = {"help": help, "flag": flag, "newer": newer, "begins": begins}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def require(condition: bool, message: str) -> None:

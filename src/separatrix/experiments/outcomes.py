@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from separatrix.experiments.cells import Cell, Measured, Panel, Study
 from separatrix.experiments.published import Published, published
+from separatrix.models.specs import architecture_of
 from separatrix.records import JsonObject
 from separatrix.store import Point, Run, key_of
 from separatrix.store.intervals import Interval
@@ -223,8 +224,8 @@ def _grouped(runs: Iterable[Run]) -> Mapping[str, Sequence[Run]]:
 
 
 def _question(task: object, model: object) -> str:
-    """What a run answers, whoever trained it and how: a model on a task."""
-    return key_of({"task": task, "model": model})
+    """What a run answers, whoever trained it, how, and from which weights: a model on a task."""
+    return key_of({"task": task, "model": architecture_of(model) if isinstance(model, Mapping) else model})
 
 
 def _trained_cell(

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from separatrix.experiments.cells import Budget
 from separatrix.models import model
+from separatrix.models.beginnings import Initial
 from separatrix.models.population import ModelConfig
 from separatrix.options import require
 from separatrix.tasks.interface import Task
@@ -62,6 +63,8 @@ _LSTM_DEPTHS: Final = (1, 2, 3)
 _WIDTHS: Final = (64, 128, 256, 512)
 _HEADS: Final = (4, 8)
 _WITH_HEADS: Final = frozenset({"LinTF", "RetNet", "TF"})
+_BEGINS: Final = frozenset({"LinTF", "Mamba", "TF"})
+"""Whose maps or tables were published with small first weights; those of the others go by fan-in anyway."""
 _SMALL: Final = 16
 """Widths at the smallest budget: enough for every part to be there."""
 
@@ -187,9 +190,15 @@ def _compared(*, steps: int, every: int, examples: int, halving: Halving | None 
     return replace(trained, stop="first", solved=0.999, halving=halving)
 
 
-def s_model(label: str, *, layers: int, width: int, heads: int | None = None) -> ModelConfig:
-    """The architecture that S's label stands for."""
-    given = {"layers": layers, "width": width} | ({} if heads is None else {"heads": heads})
+def s_model(
+    label: str, *, layers: int, width: int, heads: int | None = None, initial: Initial = "published"
+) -> ModelConfig:
+    """The architecture that S's label stands for; only some can begin otherwise than they were published."""
+    given: dict[str, Any] = {"layers": layers, "width": width}
+    if heads is not None:
+        given["heads"] = heads
+    if label in _BEGINS:
+        given["initial"] = initial
     return model(S_MODELS[label], **given)
 
 
@@ -204,14 +213,25 @@ def s_shape(settings: Settings, layers: int, width: int) -> tuple[int, int]:
 
 
 def s_jobs(
-    settings: Settings, protocol: Protocol, task: Task, label: str, *, layers: int, width: int
+    settings: Settings,
+    protocol: Protocol,
+    task: Task,
+    label: str,
+    *,
+    layers: int,
+    width: int,
+    initial: Initial = "published",
 ) -> tuple[Job, ...]:
-    """The jobs behind one cell: the final architecture, or all that the paper tried."""
+    """The jobs behind one cell: the final architecture, or all that the paper tried.
+
+    `initial` is how weights begin. S had GPT-2 from a library and Transformers of its own, and does not say
+    which is behind a number.
+    """
     if settings.grid == "final":
-        return (protocol.job(task, s_model(label, layers=layers, width=width)),)
+        return (protocol.job(task, s_model(label, layers=layers, width=width, initial=initial)),)
     depths = _LSTM_DEPTHS if label == "LSTM" else _DEPTHS
     return tuple(
-        protocol.job(task, s_model(label, layers=depth, width=wide, heads=heads))
+        protocol.job(task, s_model(label, layers=depth, width=wide, heads=heads, initial=initial))
         for depth in depths
         for wide in _WIDTHS
         for heads in (_HEADS if label in _WITH_HEADS else (None,))

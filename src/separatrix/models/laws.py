@@ -55,6 +55,11 @@ def uniform(bound: float) -> Law:
     return lambda numbers: (2 * numbers.uniform() - 1) * bound
 
 
+def within(inputs: int) -> Law:
+    """Uniform within ±1/√(inputs), as PyTorch begins a linear map."""
+    return uniform(1 / math.sqrt(inputs))
+
+
 def constant(value: float) -> Law:
     """The same number everywhere."""
     return lambda numbers: torch.full(numbers.shape, value, dtype=torch.float64)

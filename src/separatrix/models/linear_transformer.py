@@ -2,13 +2,11 @@
 
 What a position reads is Σ φ(q_t)·φ(k_s) v_s over its own normaliser Σ φ(q_t)·φ(k_s): all it needs of the past
 is the sum of φ(k_s) v_sᵀ and that of φ(k_s). Blocks are GPT-2's, with learned absolute positions, and so are
-the initial weights: normal with deviation 0.02, those that lead back into the stream divided by
-√(2 · layers).
+the initial weights, unless they are to go by the number of a map's inputs.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
+from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.decayed_attention import (
@@ -25,16 +24,15 @@ from separatrix.models.kernels.decayed_attention import (
     one_step,
     wide_type,
 )
-from separatrix.models.laws import Law, constant, normal
+from separatrix.models.laws import Law, constant
 from separatrix.models.members import LayerNorm, Linear, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Mixer, Reading, Stack
 from separatrix.models.transformer import require_heads
 from separatrix.options import option, require
 
 __all__ = ["LinearAttention", "LinearTransformer"]
 
-_DEVIATION = 0.02
 _LEAST_TOTAL = 1e-6
 """Added to a normaliser, which is positive but may be as small as it likes."""
 
@@ -116,7 +114,7 @@ class LinearTransformer(Stack):
     source = "Katharopoulos et al., 2020"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(StackConfig):
+    class Config(BegunConfig):
         """Depth, width and heads; `ffn` is four times the width unless said."""
 
         heads: int = option(4, help="attention heads of a block")
@@ -134,6 +132,11 @@ class LinearTransformer(Stack):
         """Inner width and heads."""
         return self.config.ffn or 4 * self.config.width, self.config.heads
 
+    @property
+    def beginning(self) -> Beginning:
+        """The laws of the first weights."""
+        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
+
     def make_reading(self) -> Reading:
         """Token and position tables."""
         return Reading(
@@ -142,16 +145,16 @@ class LinearTransformer(Stack):
             self.signature,
             embedding=self.config.embedding,
             positions=True,
-            deviation=_DEVIATION,
+            deviation=self.beginning.table,
         )
 
     def make_block(self, place: int) -> Block:
         """Linear attention, then the feed-forward map, each behind a norm."""
         members, width = self.members, self.config.width
-        law, last = normal(_DEVIATION), normal(_DEVIATION / math.sqrt(2 * self.config.layers))
         inner, heads = self.shape
-        attention = LinearAttention(members, width, heads, law=law, last=last)
-        feed_forward = Perceptron(members, width, inner, law=law, last=last)
+        begin = self.beginning
+        attention = LinearAttention(members, width, heads, law=begin.inward(width), last=begin.back(width))
+        feed_forward = Perceptron(members, width, inner, law=begin.inward(width), last=begin.back(inner))
         return Block(attention, LayerNorm(members, width), feed_forward, LayerNorm(members, width))
 
     def make_norm(self) -> nn.Module:

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
+from separatrix.models.beginnings import BegunConfig, table_deviation
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.selective_scan import one_step, selective_scan, step_sizes
 from separatrix.models.kernels.short_convolution import short_convolution
-from separatrix.models.laws import Law, Numbers, constant, fixed, uniform
+from separatrix.models.laws import Numbers, constant, fixed, uniform, within
 from separatrix.models.members import Linear, RMSNorm, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Mixer, Reading, Stack
 from separatrix.options import option, require
 
 __all__ = ["Mamba", "SelectiveMixer"]
@@ -31,6 +32,7 @@ __all__ = ["Mamba", "SelectiveMixer"]
 _SHORTEST_STEP, _LONGEST_STEP = 1e-3, 1e-1
 _WIDTH_FOR_A_RANK = 16
 _MOST_STATE = 512
+_TABLE_DEVIATION = 0.02
 
 
 class SelectiveMixer(Mixer):
@@ -44,11 +46,11 @@ class SelectiveMixer(Mixer):
         self.rank = -(-width // _WIDTH_FOR_A_RANK)
         inner = self.inner
         last = uniform(1 / math.sqrt(inner * layers))
-        self.inward = Linear(members, width, 2 * inner, law=_within(width))
-        self.window = self.parameter("window", (conv, inner), _within(conv))
-        self.shift = self.parameter("shift", (inner,), _within(conv))
-        self.select = Linear(members, inner, self.rank + 2 * state, law=_within(inner))
-        self.pace = Linear(members, self.rank, inner, law=_within(self.rank), bias=_log_uniform_steps)
+        self.inward = Linear(members, width, 2 * inner, law=within(width))
+        self.window = self.parameter("window", (conv, inner), within(conv))
+        self.shift = self.parameter("shift", (inner,), within(conv))
+        self.select = Linear(members, inner, self.rank + 2 * state, law=within(inner))
+        self.pace = Linear(members, self.rank, inner, law=within(self.rank), bias=_log_uniform_steps)
         rates = torch.arange(1, state + 1, dtype=torch.float64).log().expand(inner, state)
         self.log_rate = self.parameter("log_rate", (inner, state), fixed(rates))
         self.skip = self.parameter("skip", (inner,), constant(1))
@@ -123,7 +125,7 @@ class Mamba(Stack):
     source = "Gu and Dao, 2023"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(StackConfig):
+    class Config(BegunConfig):
         """Depth and width; the state of a channel, the inner width and the convolution's length."""
 
         layers: int = option(2, help="blocks, one after another")
@@ -151,7 +153,11 @@ class Mamba(Stack):
 
     def make_reading(self) -> Reading:
         """Token table, no positions."""
-        return Reading(self.members, self.config.width, self.signature, embedding=self.config.embedding)
+        config = self.config
+        spread = table_deviation(config.initial, published=_TABLE_DEVIATION, width=config.width)
+        return Reading(
+            self.members, config.width, self.signature, embedding=config.embedding, deviation=spread
+        )
 
     def make_block(self, place: int) -> Block:
         """A norm and the mixer."""
@@ -169,11 +175,6 @@ class Mamba(Stack):
     def make_norm(self) -> nn.Module:
         """RMSNorm."""
         return RMSNorm(self.members, self.config.width)
-
-
-def _within(inputs: int) -> Law:
-    """Uniform within ±1/√(inputs)."""
-    return uniform(1 / math.sqrt(inputs))
 
 
 def _log_uniform_steps(numbers: Numbers) -> Tensor:

@@ -12,6 +12,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from separatrix.errors import InvalidFile, InvalidInput
@@ -25,7 +26,16 @@ from separatrix.models.stack import Mixing
 from separatrix.options import made, require
 from separatrix.records import JsonObject, JsonValue, Reader, Record, freeze, thaw
 
-__all__ = ["ModelSpec", "build", "config_of", "is_own", "kind_of", "model_spec_of", "require_model_name"]
+__all__ = [
+    "ModelSpec",
+    "architecture_of",
+    "build",
+    "config_of",
+    "is_own",
+    "kind_of",
+    "model_spec_of",
+    "require_model_name",
+]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+_.-]{0,99}")
 _LONGEST_NAME: Final = 200
@@ -138,6 +148,22 @@ def model_spec_of(kind: type[Population], config: ModelConfig) -> ModelSpec:
     ]
     params = {name: _plain(kind, name, getattr(config, name)) for name in fields}
     return ModelSpec(name=kind.name, params=params, code=kind.code)
+
+
+def architecture_of(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a spec without the parameters that only decide how weights begin."""
+    begins, params = _beginnings(str(fields["name"])), fields["params"]
+    if not begins or not isinstance(params, Mapping):
+        return dict(fields)
+    return {**fields, "params": {name: value for name, value in params.items() if name not in begins}}
+
+
+@lru_cache(maxsize=256)
+def _beginnings(name: str) -> frozenset[str]:
+    if name not in MODELS.names():
+        return frozenset()
+    config = MODELS.get(name).Config
+    return frozenset(each.name for each in dataclasses.fields(config) if each.metadata.get("begins"))
 
 
 def config_of(spec: ModelSpec, *, own_code: bool = False) -> ModelConfig:

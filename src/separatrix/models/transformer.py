@@ -1,28 +1,25 @@
 """The Transformer in GPT-2's form: norms before the blocks, learned absolute positions, GELU.
 
-Initial weights as in GPT-2: normal with deviation 0.02, those that lead back into the stream divided by
-√(2 · layers), biases zero, norms one.
+Initial weights as in GPT-2, normal with deviation 0.02, those that lead back into the stream divided by
+√(2 · layers), or by the number of a map's inputs; biases zero, norms one.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
+from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
 from separatrix.models.feed_forward import Perceptron
-from separatrix.models.laws import normal
 from separatrix.models.members import LayerNorm
 from separatrix.models.other_attention import AttentionName, OtherAttention
-from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Mixer, Reading, Stack
 from separatrix.options import option, require
 
 __all__ = ["Transformer"]
-
-_DEVIATION = 0.02
 
 
 @MODELS.register("transformer")
@@ -34,7 +31,7 @@ class Transformer(Stack):
     source = "Radford et al., 2019"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(StackConfig):
+    class Config(BegunConfig):
         """Depth, width and heads; `ffn` is four times the width unless said."""
 
         heads: int = option(4, help="attention heads of a block")
@@ -61,6 +58,11 @@ class Transformer(Stack):
         """As the config says."""
         return self.config.causal
 
+    @property
+    def beginning(self) -> Beginning:
+        """The laws of the first weights."""
+        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
+
     def make_reading(self) -> Reading:
         """Token and position tables."""
         return Reading(
@@ -69,21 +71,22 @@ class Transformer(Stack):
             self.signature,
             embedding=self.config.embedding,
             positions=True,
-            deviation=_DEVIATION,
+            deviation=self.beginning.table,
         )
 
     def make_block(self, place: int) -> Block:
         """Attention, then the feed-forward map, each behind a norm."""
         members, width = self.members, self.config.width
-        law, last = normal(_DEVIATION), normal(_DEVIATION / math.sqrt(2 * self.config.layers))
         inner, heads = self.shape
+        begin = self.beginning
+        law, last = begin.inward(width), begin.back(width)
         shares, causal = self.config.attention, self.config.causal
         attention: Mixer = (
             Attention(members, width, heads, law=law, last=last, causal=causal)
             if shares == "softmax"
             else OtherAttention(members, width, heads, shares=shares, law=law, last=last, causal=causal)
         )
-        feed_forward = Perceptron(members, width, inner, law=law, last=last)
+        feed_forward = Perceptron(members, width, inner, law=law, last=begin.back(inner))
         return Block(attention, LayerNorm(members, width), feed_forward, LayerNorm(members, width))
 
     def make_norm(self) -> nn.Module:
