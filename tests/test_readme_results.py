@@ -35,6 +35,7 @@ COVERED: Mapping[str, str] = {
 STUDIED: Mapping[str, tuple[str, str]] = {
     "index lookup": ("index-lookup", ""),
     "Dyck-(2,2)": ("dyck", "recognise"),
+    "equality by next characters": ("equality", "ncp"),
     "IsTree by a chain of thought": ("is-tree", "cot"),
 }
 """The tasks of the second table with their forms."""
@@ -203,7 +204,7 @@ def outcome_at(place: Place) -> CellOutcome:
     name, form = STUDIED[place.task]
     found = [
         one
-        for study in ("s-fig2", "s-fig3", "w-istree")
+        for study in ("s-fig2", "s-fig3", "s-fig4", "w-istree")
         for one in outcomes(study)
         if (one.cell.row, one.cell.column) == (place.row, place.n)
         for asked in (one.cell.jobs[0].task,)

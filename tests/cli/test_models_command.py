@@ -38,7 +38,7 @@ def test_the_list_is_readable() -> None:
     for name, kind in MODELS.items():
         assert name in page
         assert kind.source in page
-    assert "--layers 1 --width 64 --embedding learned --tied no --heads 4 --ffn 0 --causal yes" in page
+    assert "--layers 1 --width 64 --embedding learned --tied no --initial published --heads 4" in page
 
 
 def test_size_is_the_models_own_count() -> None:

@@ -78,6 +78,17 @@ def test_whoever_trained_it_and_how_has_no_part_in_it() -> None:
     assert fitting(cell_of(LOOKUP, "index-lookup", TF, 20), runs) == (runs[0],)
 
 
+def test_whichever_weights_it_began_with_has_no_part_in_it_either() -> None:
+    job = job_at(TF, 20)
+    assert job.model.params["initial"] == "fan-in"
+    params = {name: value for name, value in job.model.params.items() if name != "initial"}
+    plain = replace(job, model=replace(job.model, params=params))
+    other = replace(job, model=replace(job.model, params={**params, "heads": 8}))
+    runs = [fake_run(plain, correct=990), fake_run(job, correct=980), fake_run(other, correct=1000)]
+    found = fitting(cell_of(LOOKUP, "index-lookup", TF, 20), runs)
+    assert {run.key for run in found} == {run.key for run in runs[:2]}
+
+
 def test_a_run_from_two_places_counts_once() -> None:
     ended = fake_run(job_at(TF, 20), correct=990)
     begun = replace(ended, status="running", accuracy=None, low=None, high=None)

@@ -38,7 +38,7 @@ def _panel(settings: Settings, protocol: Protocol, *, form: Form, title: str) ->
             Cell(
                 row=f"{layers} layer{'' if layers == 1 else 's'}",
                 column=width,
-                jobs=(protocol.job(asked, s_model("TF", layers=layers, width=width)),),
+                jobs=(protocol.job(asked, s_model("TF", layers=layers, width=width, task=asked.name)),),
             )
             for layers in (1, 2)
             for width in widths

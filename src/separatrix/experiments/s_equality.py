@@ -43,7 +43,7 @@ def equality_cells(settings: Settings, *, form: Form, width: int, columns: Seque
                 quick_steps=_quick_steps(label, form, n),
                 quick_rates=_COPYING_RATES if (form, label) == ("ncp", "TF") else None,
             )
-            jobs = s_jobs(settings, protocol, asked, label, layers=layers, width=wide, initial="fan-in")
+            jobs = s_jobs(settings, protocol, asked, label, layers=layers, width=wide)
             cells.append(Cell(row=named(label, layers, wide), column=n, jobs=jobs))
     return tuple(cells)
 

@@ -27,6 +27,7 @@ def width_panel(
     cells = []
     for width in widths:
         for n in columns:
-            job = protocol.job(task(n), s_model(label, layers=layers, width=width))
+            asked = task(n)
+            job = protocol.job(asked, s_model(label, layers=layers, width=width, task=asked.name))
             cells.append(Cell(row=named(label, layers, width), column=n, jobs=(job,)))
     return Panel(name=name, title=title, cells=tuple(cells), published=published, curves_at=max(columns))

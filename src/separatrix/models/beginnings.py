@@ -17,7 +17,7 @@ from separatrix.models.laws import Law, normal, within
 from separatrix.models.stack import StackConfig
 from separatrix.options import option
 
-__all__ = ["Beginning", "BegunConfig", "Initial", "gpt2_or_fan_in", "table_deviation"]
+__all__ = ["Beginning", "BegunConfig", "Initial", "gpt2_or_fan_in"]
 
 Initial = Literal["published", "fan-in"]
 _GPT2 = 0.02
@@ -46,15 +46,9 @@ class Beginning:
     """For maps that lead back into the stream."""
 
 
-def table_deviation(initial: Initial, *, published: float, width: int) -> float:
-    """The deviation of a token table."""
-    return 1 / math.sqrt(width) if initial == "fan-in" else published
-
-
 def gpt2_or_fan_in(initial: Initial, *, width: int, layers: int) -> Beginning:
     """GPT-2's: normal, with deviation 0.02, those that lead back into the stream divided by √(2 · layers)."""
-    table = table_deviation(initial, published=_GPT2, width=width)
     if initial == "fan-in":
-        return Beginning(table, within, within)
+        return Beginning(1 / math.sqrt(width), within, within)
     law, last = normal(_GPT2), normal(_GPT2 / math.sqrt(2 * layers))
-    return Beginning(table, lambda _: law, lambda _: last)
+    return Beginning(_GPT2, lambda _: law, lambda _: last)

@@ -8,7 +8,6 @@ state of every recurrent block and one cache of keys and values.
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +15,8 @@ from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
+from separatrix.models.beginnings import BegunConfig, gpt2_or_fan_in
 from separatrix.models.feed_forward import Gated, gated_width
-from separatrix.models.laws import normal
 from separatrix.models.members import RMSNorm
 from separatrix.models.population import Population
 from separatrix.models.stack import Block, Reading, Stack, StackConfig
@@ -25,8 +24,6 @@ from separatrix.models.transformer import require_heads
 from separatrix.options import option, require
 
 __all__ = ["Hybrid"]
-
-_DEVIATION = 0.02
 
 
 @MODELS.register("hybrid")
@@ -38,7 +35,7 @@ class Hybrid(Stack):
     source = "Wen, Dang, Lyu, 2024"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(StackConfig):
+    class Config(BegunConfig):
         """The recurrent stack by name and depth; `ffn` is 8/3 of the width, rounded up to 8s, unless said."""
 
         base: str = option(
@@ -118,10 +115,11 @@ class Hybrid(Stack):
         if place < self.config.layers:
             return self._parts[1][place]
         members, width = self.members, self.config.width
-        law, last = normal(_DEVIATION), normal(_DEVIATION / math.sqrt(2 * self.depth))
         inner, heads = self.shape
+        begin = gpt2_or_fan_in(self.config.initial, width=width, layers=self.depth)
+        law, last = begin.inward(width), begin.back(width)
         attention = Attention(members, width, heads, law=law, last=last, bias=False, rotary=True)
-        feed_forward = Gated(members, width, inner, law=law, last=last)
+        feed_forward = Gated(members, width, inner, law=law, last=begin.back(inner))
         return Block(attention, RMSNorm(members, width), feed_forward, RMSNorm(members, width))
 
     def make_norm(self) -> nn.Module:

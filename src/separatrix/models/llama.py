@@ -1,28 +1,25 @@
 """The Transformer in LLaMA's form: RMSNorm, rotary positions, SwiGLU, no biases.
 
 Positions turn queries and keys, so there is no table of them and any length can be read. Initial weights are
-normal with deviation 0.02, those that lead back into the stream divided by √(2 · layers), norms one.
+GPT-2's, or go by the number of a map's inputs; norms begin as one.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
+from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
 from separatrix.models.feed_forward import Gated, gated_width
-from separatrix.models.laws import normal
 from separatrix.models.members import RMSNorm
-from separatrix.models.stack import Block, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Reading, Stack
 from separatrix.models.transformer import require_heads
 from separatrix.options import option, require
 
 __all__ = ["Llama"]
-
-_DEVIATION = 0.02
 
 
 @MODELS.register("llama")
@@ -34,7 +31,7 @@ class Llama(Stack):
     source = "Touvron et al., 2023"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(StackConfig):
+    class Config(BegunConfig):
         """Depth, width and heads; `ffn` is 8/3 of the width, rounded up to a multiple of 8, unless said."""
 
         heads: int = option(4, help="attention heads of a block")
@@ -65,6 +62,11 @@ class Llama(Stack):
         """As the config says."""
         return self.config.causal
 
+    @property
+    def beginning(self) -> Beginning:
+        """The laws of the first weights."""
+        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
+
     def make_reading(self) -> Reading:
         """The token table alone."""
         return Reading(
@@ -72,18 +74,19 @@ class Llama(Stack):
             self.config.width,
             self.signature,
             embedding=self.config.embedding,
-            deviation=_DEVIATION,
+            deviation=self.beginning.table,
         )
 
     def make_block(self, place: int) -> Block:
         """Attention, then the gated map, each behind a norm."""
         members, width = self.members, self.config.width
-        law, last = normal(_DEVIATION), normal(_DEVIATION / math.sqrt(2 * self.config.layers))
         inner, heads = self.shape
+        begin = self.beginning
+        law, last = begin.inward(width), begin.back(width)
         attention = Attention(
             members, width, heads, law=law, last=last, bias=False, causal=self.config.causal, rotary=True
         )
-        feed_forward = Gated(members, width, inner, law=law, last=last)
+        feed_forward = Gated(members, width, inner, law=law, last=begin.back(inner))
         return Block(attention, RMSNorm(members, width), feed_forward, RMSNorm(members, width))
 
     def make_norm(self) -> nn.Module:

@@ -17,7 +17,7 @@ from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.lstm_scan import cell, lstm_scan
-from separatrix.models.laws import Law, Numbers, uniform
+from separatrix.models.laws import Law, Numbers, uniform, within
 from separatrix.models.members import Linear, linear, taken
 from separatrix.models.population import State
 from separatrix.models.stack import Mixer, Reading, Stack, StackConfig
@@ -125,5 +125,5 @@ class LSTM(Stack):
 
     def make_readout(self) -> Linear:
         """A linear map with PyTorch's initial weights."""
-        law = uniform(1 / math.sqrt(self.config.width))
+        law = within(self.config.width)
         return Linear(self.members, self.config.width, self.signature.out, law=law, bias=law)

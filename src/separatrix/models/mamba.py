@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
-from separatrix.models.beginnings import BegunConfig, table_deviation
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.selective_scan import one_step, selective_scan, step_sizes
 from separatrix.models.kernels.short_convolution import short_convolution
 from separatrix.models.laws import Numbers, constant, fixed, uniform, within
 from separatrix.models.members import Linear, RMSNorm, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack
+from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
 from separatrix.options import option, require
 
 __all__ = ["Mamba", "SelectiveMixer"]
@@ -32,7 +31,6 @@ __all__ = ["Mamba", "SelectiveMixer"]
 _SHORTEST_STEP, _LONGEST_STEP = 1e-3, 1e-1
 _WIDTH_FOR_A_RANK = 16
 _MOST_STATE = 512
-_TABLE_DEVIATION = 0.02
 
 
 class SelectiveMixer(Mixer):
@@ -125,7 +123,7 @@ class Mamba(Stack):
     source = "Gu and Dao, 2023"
 
     @dataclass(frozen=True, kw_only=True)
-    class Config(BegunConfig):
+    class Config(StackConfig):
         """Depth and width; the state of a channel, the inner width and the convolution's length."""
 
         layers: int = option(2, help="blocks, one after another")
@@ -153,11 +151,7 @@ class Mamba(Stack):
 
     def make_reading(self) -> Reading:
         """Token table, no positions."""
-        config = self.config
-        spread = table_deviation(config.initial, published=_TABLE_DEVIATION, width=config.width)
-        return Reading(
-            self.members, config.width, self.signature, embedding=config.embedding, deviation=spread
-        )
+        return Reading(self.members, self.config.width, self.signature, embedding=self.config.embedding)
 
     def make_block(self, place: int) -> Block:
         """A norm and the mixer."""

@@ -32,7 +32,7 @@ from separatrix.models.kernels.decayed_attention import (
     one_step,
     wide_type,
 )
-from separatrix.models.laws import Law, Numbers, normal, uniform
+from separatrix.models.laws import Law, Numbers, normal, within
 from separatrix.models.members import LayerNorm, Linear, linear, taken
 from separatrix.models.population import State
 from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
@@ -191,7 +191,7 @@ class RetNet(Stack):
         members, width = self.members, self.config.width
         inner, heads = self.shape
         retention = Retention(members, width, heads, expand=self.config.expand)
-        law, last = uniform(1 / math.sqrt(width)), uniform(1 / math.sqrt(inner))
+        law, last = within(width), within(inner)
         feed_forward = Perceptron(members, width, inner, law=law, last=last)
         return Block(retention, LayerNorm(members, width), feed_forward, LayerNorm(members, width))
 
