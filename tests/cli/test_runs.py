@@ -108,6 +108,17 @@ def test_a_model_without_a_shape_has_its_name_alone(store: Store) -> None:
     assert [" ".join(line.split()) for line in lines[3::2]] == ["running mine:net"] * 4
 
 
+def test_a_model_says_how_it_began_where_that_was_chosen(store: Store) -> None:
+    for seed, params in enumerate(
+        ({"layers": 1, "width": 8, "initial": "fan-in"}, {"layers": 1, "width": 8})
+    ):
+        made = config(100 + seed)
+        made["model"] = {"name": "llama", "params": params}
+        store.begin(made)
+    page = run("runs", "list", "--model", "llama").out
+    assert (page.count("llama-(1,8)"), page.count("llama-(1,8), fan-in")) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [

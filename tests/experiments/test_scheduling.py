@@ -85,6 +85,15 @@ def test_a_cell_far_from_the_paper_gets_two_more_seeds_and_the_neighbouring_rate
         }
 
 
+def test_a_cell_whose_best_run_began_otherwise_is_looked_at_as_it_is_trained_now() -> None:
+    (job,) = TF_200.jobs
+    params = {name: value for name, value in job.model.params.items() if name != "initial"}
+    before = replace(job, model=replace(job.model, params=params))
+    assert before != job
+    (second,) = second_looks(outcome_of(TF_200, known([fake_run(before, correct=500)]), measured={}))
+    assert second.model == job.model
+
+
 def test_a_cell_without_its_full_budget_is_not_looked_at_again() -> None:
     (job,) = TF_200.jobs
     outcome = outcome_of(TF_200, known([fake_run(job, correct=500, steps=10_000)]), measured={})

@@ -57,6 +57,22 @@ def test_the_full_grid_tries_every_architecture_of_the_paper() -> None:
     assert sizes == {"LSTM": 12, "LinTF": 32, "RetNet": 32, "DSS": 16, "Mamba": 16, "TF": 32}
 
 
+@pytest.mark.parametrize(
+    ("name", "panel", "begun"),
+    [
+        ("s-fig2", "index-lookup", {"transformer"}),
+        ("s-fig2", "dyck", set()),
+        ("s-fig4", "eq-random", {"linear-transformer", "transformer"}),
+        ("s-fig4", "eq-ncp", {"linear-transformer", "transformer"}),
+        ("s-eq-depth", "eq-one", {"transformer"}),
+        ("x-lengths", "index-lookup", {"transformer"}),
+    ],
+)
+def test_who_begins_by_fan_in(name: str, panel: str, begun: set[str]) -> None:
+    jobs = chosen(study_of(name, Settings(budget="paper")), panels=[panel]).jobs
+    assert {job.model.name for job in jobs if job.model.params.get("initial") == "fan-in"} == begun
+
+
 def test_halving_can_be_left_out() -> None:
     with_it, without = (
         study_of("s-fig3", Settings(budget="paper", halving=halving)).jobs[0].training

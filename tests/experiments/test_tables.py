@@ -155,7 +155,13 @@ def test_cells_far_from_the_paper_and_notes_are_named() -> None:
     assert f"More than 5 points from the paper with all steps taken: {far}." in lines
     assert lines[-1] == f"{TF}: odd"
     some = tuple(replace(one, note="odd" if one.cell.column in (20, 400) else "") for one in panel.cells)
-    assert lines_below(replace(panel, cells=some))[-1] == f"{'; '.join(panel.panel.rows)} at N = 20, 400: odd"
+    assert f"{'; '.join(panel.panel.rows)} at N = 20, 400: odd" in lines_below(replace(panel, cells=some))
+
+
+def test_how_the_best_began_is_named_where_it_was_chosen() -> None:
+    found = {(TF, 20): 1000, (TF, 50): 990, (MAMBA, 20): 990}
+    (panel,) = outcome_with(narrowed(LOOKUP, (TF, MAMBA), (20, 50, 100)), found).panels
+    assert lines_below(panel)[-1] == f"{TF} at N = 20, 50: the best run's weights began by fan-in"
 
 
 def test_markdown() -> None:

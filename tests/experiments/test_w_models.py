@@ -96,3 +96,8 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
         w_model("Mamba", "4M")
     with pytest.raises(UnknownName, match="no model of W 'LSTM'"):
         w_small_model("LSTM")
+
+
+def test_attention_begins_by_fan_in() -> None:
+    begun = {label: getattr(w_model(label, "1M"), "initial", None) for label in W_MODELS}
+    assert begun == {"Transformer": "fan-in", "Mamba": None, "Hybrid": "fan-in"}

@@ -45,6 +45,27 @@ def test_by_fan_in_a_map_begins_as_in_pytorch(name: str, inner: int) -> None:
     assert seen == {("inward", 64), ("outward", 64), ("up", 64), ("down", inner), *tables}
 
 
+def test_a_hybrid_s_base_begins_like_it_where_it_can() -> None:
+    parts = begun("hybrid", base="linear-transformer", initial="fan-in").state_dict()
+    widest = {place: float(values.abs().max()) for place, values in parts.items() if "inward.weight" in place}
+    assert len(widest) == 3
+    assert all(1 / 8 - 0.01 < most <= 1 / 8 for most in widest.values())
+
+
+def test_other_attention_begins_alike() -> None:
+    soft, sparse = (
+        begun("transformer", initial="fan-in", attention=shares).state_dict()
+        for shares in ("softmax", "sparsemax")
+    )
+    assert set(soft) == set(sparse)
+    assert all(torch.equal(soft[place], sparse[place]) for place in soft)
+
+
+def test_the_readout_begins_near_even_odds() -> None:
+    parts = begun("transformer", initial="fan-in").state_dict()
+    assert float(parts["readout.weight"].std()) == pytest.approx(0.02, rel=0.1)
+
+
 @pytest.mark.parametrize("name", CHOOSING)
 def test_unless_asked_for_nothing_changes(name: str) -> None:
     kind, config = kind_and_config(model(name))

@@ -308,12 +308,14 @@ def _table(runs: Sequence[Run], cut: Collection[str], *, gap: int) -> Table:
 
 
 def shaped(run: Run) -> str:
-    """The model with its layers and width, where it has both: transformer-(1,64)."""
+    """The model with its layers and width, where it has both, and how it began, where that was chosen."""
     model = run.config["model"]
     params = model["params"] if isinstance(model, Mapping) else None
     shape = [params.get(name) for name in ("layers", "width")] if isinstance(params, Mapping) else []
     whole = shape and all(isinstance(part, int) and not isinstance(part, bool) for part in shape)
-    return f"{run.model}-({shape[0]},{shape[1]})" if whole else run.model
+    named = f"{run.model}-({shape[0]},{shape[1]})" if whole else run.model
+    begun = params.get("initial") if isinstance(params, Mapping) else None
+    return named if begun is None else f"{named}, {begun}"
 
 
 def _setting(run: Run, name: str) -> str:

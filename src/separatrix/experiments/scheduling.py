@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from separatrix.experiments.cells import Study
-from separatrix.experiments.outcomes import StudyOutcome
-from separatrix.records import thaw
+from separatrix.experiments.outcomes import StudyOutcome, fitting
 from separatrix.store import Run, Store, key_of
 from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
@@ -73,7 +72,7 @@ def second_looks(outcome: StudyOutcome) -> tuple[Job, ...]:
         own = {member.seed for job in one.cell.jobs for member in job.members}
         if not one.far_off or one.best is None or not own.issuperset(one.seeds):
             continue
-        job = next(job for job in one.cell.jobs if job.model.to_fields() == thaw(one.best.config["model"]))
+        job = next(job for job in one.cell.jobs if fitting(replace(one.cell, jobs=(job,)), (one.best,)))
         found.append(replace(job, members=_neighbours(job, rate=one.rate or 0.0)))
     return tuple(found)
 

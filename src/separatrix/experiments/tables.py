@@ -127,8 +127,9 @@ def notes_of(panel: PanelOutcome) -> list[str]:
     """What is noted on cells, each note once; the last lines below a panel."""
     noted: dict[str, list[CellOutcome]] = {}
     for one in _in_order(panel):
-        if one.note:
-            noted.setdefault(one.note, []).append(one)
+        for note in (one.initial and f"the best run's weights began by {one.initial}", one.note):
+            if note:
+                noted.setdefault(note, []).append(one)
     return [f"{_noted_at(panel, cells)}: {note}" for note, cells in noted.items()]
 
 

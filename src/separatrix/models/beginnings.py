@@ -3,7 +3,8 @@
 `published` is what the authors of an architecture wrote down. For GPT-2 that is one small deviation for all
 maps and tables, made for widths ten times those of S: at width 64 the maps begin at a sixth of what keeps a
 signal's size, and it takes thousands of steps until attention has anything to tell positions apart by.
-`fan-in` begins every map as PyTorch does, uniform within ±1/√(inputs), and tables with deviation 1/√width.
+`fan-in` begins the maps of attention and of feed-forward blocks as PyTorch does, uniform within ±1/√(inputs),
+and tables with deviation 1/√width. The readout stays as it is: answers begin near even odds.
 """
 
 from __future__ import annotations
