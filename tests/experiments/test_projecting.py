@@ -164,6 +164,25 @@ def test_one_measurement_is_scaled(changes: dict[str, Any], factor: float) -> No
         assert factor == 1 or name in {"task", "form"} or f"for {name}" in found.how
 
 
+@pytest.mark.parametrize(
+    ("changes", "factor"),
+    [
+        ({}, 7 / 16),  # a quarter of the members, and a quarter of the rest
+        ({"model": "lstm"}, 0.7),
+        ({"layers": 1}, 0.7),  # answers once
+        ({"layers": 1, "labels": 201}, 7 / 16),
+        ({"width": 32}, 1),  # idle
+    ],
+)
+def test_fewer_members_are_faster_where_the_card_is_busy(changes: dict[str, Any], factor: float) -> None:
+    known = rate(0.01, members=8, **{"width": 256, **changes})
+    found = Rates([known]).estimate(replace(known.size, members=2))
+    assert found is not None
+    assert found.basis == "scaled"
+    assert found.seconds == pytest.approx(0.01 * factor)
+    assert ("for members" in found.how) == (factor != 1)
+
+
 def test_time_follows_the_length_as_it_was_measured_and_longer_inputs_at_least_in_proportion() -> None:
     lengths = [rate(time, length=length, members=1, layers=6, compiled=False)
                for length, time in ((100, 0.4), (200, 0.5), (400, 1.5))]  # fmt: skip

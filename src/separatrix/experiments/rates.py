@@ -3,8 +3,12 @@
 `data/rates.csv` has a line for each measurement. A population that was measured has that time. For another
 every measurement of its architecture gives a time that it will hardly exceed, and the least of them counts:
 
-- more members, or more layers, in proportion; fewer members: no faster; of `a` layers instead of `b`, fewer,
-  (a + 1)/(b + 1), so that what is not in the layers has a layer's time;
+- more members, or more layers, in proportion; of `a` layers instead of `b`, fewer, (a + 1)/(b + 1), so that
+  what is not in the layers has a layer's time;
+- fewer members: no faster while they leave the card idle. From 1.5 million numbers in flight on (members ×
+  examples × positions × width) a quarter of the time stays and the rest goes down with the members; measured
+  were 0 to 15 % that stay. For the LSTM, which waits for each position, and for one layer that answers once
+  0.6 of it stay, where 35 to 55 % were measured;
 - wider by a factor: its square, as the products grow; narrower: no faster;
 - longer: as the architecture's time grows with the length, which was measured for one member, and at least in
   proportion; shorter: as that time shrinks, and below the shortest length that was measured not at all;
@@ -68,6 +72,11 @@ Growth = tuple[tuple[int, float], ...]
 _BATCH: Final = 64
 """All rates are of batches of so many examples."""
 _MANY_LABELS: Final = 2.0
+_FULL: Final = 1_500_000
+"""Numbers in flight from which on a GPU is busy."""
+_STAYS: Final = 0.25
+"""The share of a busy population's time that fewer members do not save."""
+_STAYS_WAITING: Final = 0.6
 _LEAST_START: Final = 20.0
 """Seconds that compiling takes at the least; most populations that were trained began sooner."""
 
@@ -88,13 +97,21 @@ class Size:
     members: int
     precision: str
 
-    def speaks_for(self, other: Size) -> bool:
-        """Whether the other's time can be had from this one's.
+    @property
+    def is_bare(self) -> bool:
+        """One layer that answers once computes most of itself at one position, which no other model does."""
+        return self.layers == 1 and self.labels == 1
 
-        One layer that answers once computes most of itself at one position only, which no other model does.
-        """
-        is_bare = self.layers == 1 and self.labels == 1
-        return not is_bare or (other.layers == 1 and other.labels == 1)
+    @property
+    def stays(self) -> float:
+        """The share of a larger population's time that having no more members than these does not save."""
+        if self.members * _BATCH * self.length * self.width < _FULL:
+            return 1.0
+        return _STAYS_WAITING if self.is_bare or self.model == "lstm" else _STAYS
+
+    def speaks_for(self, other: Size) -> bool:
+        """Whether the other's time can be had from this one's."""
+        return not self.is_bare or other.is_bare
 
     def holds(self, other: Size) -> bool:
         """Whether the other is smaller or the same in every way that costs time."""
@@ -272,12 +289,17 @@ def _seconds(rate: Rate) -> float:
 def _factors(known: Size, wanted: Size, growth: Growth) -> dict[str, float]:
     """By what a measured time is multiplied, and for what."""
     return {
-        "members": max(1.0, wanted.members / known.members),
+        "members": _by_members(known, wanted),
         "layers": _by_layers(known.layers, wanted.layers),
         "width": max(1.0, wanted.width / known.width) ** 2,
         "length": _by_length(known.length, wanted.length, growth),
         "labels": _MANY_LABELS if wanted.labels > 1 >= known.labels else 1.0,
     }
+
+
+def _by_members(known: Size, wanted: Size) -> float:
+    share = wanted.members / known.members
+    return share if share >= 1 else share + (1 - share) * wanted.stays
 
 
 def _by_layers(known: int, wanted: int) -> float:
