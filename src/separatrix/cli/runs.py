@@ -314,8 +314,7 @@ def shaped(run: Run) -> str:
     shape = [params.get(name) for name in ("layers", "width")] if isinstance(params, Mapping) else []
     whole = shape and all(isinstance(part, int) and not isinstance(part, bool) for part in shape)
     named = f"{run.model}-({shape[0]},{shape[1]})" if whole else run.model
-    begun = params.get("initial") if isinstance(params, Mapping) else None
-    return named if begun is None else f"{named}, {begun}"
+    return named if run.initial is None else f"{named}, {run.initial}"
 
 
 def _setting(run: Run, name: str) -> str:

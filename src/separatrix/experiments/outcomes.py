@@ -82,14 +82,6 @@ class CellOutcome:
         """Whether the paper's number lies far from ours although the budget was the full one."""
         return self.full_budget and self.difference is not None and _beyond(abs(self.difference), FAR)
 
-    @property
-    def initial(self) -> str | None:
-        """How the best run's weights began, where that was chosen."""
-        model = None if self.best is None else self.best.config["model"]
-        params = model["params"] if isinstance(model, Mapping) else None
-        chosen = params.get("initial") if isinstance(params, Mapping) else None
-        return chosen if isinstance(chosen, str) else None
-
     def to_fields(self) -> JsonObject:
         """What there is to say, as JSON values."""
         return {

@@ -127,7 +127,8 @@ def notes_of(panel: PanelOutcome) -> list[str]:
     """What is noted on cells, each note once; the last lines below a panel."""
     noted: dict[str, list[CellOutcome]] = {}
     for one in _in_order(panel):
-        for note in (one.initial and f"the best run's weights began by {one.initial}", one.note):
+        begun = None if one.best is None else one.best.initial
+        for note in (begun and f"the best run's weights began by {begun}", one.note):
             if note:
                 noted.setdefault(note, []).append(one)
     return [f"{_noted_at(panel, cells)}: {note}" for note, cells in noted.items()]

@@ -18,22 +18,10 @@ from separatrix.models.laws import Law, normal, within
 from separatrix.models.stack import StackConfig
 from separatrix.options import option
 
-__all__ = ["Beginning", "BegunConfig", "Initial", "gpt2_or_fan_in"]
+__all__ = ["Beginning", "BegunConfig", "Initial"]
 
 Initial = Literal["published", "fan-in"]
 _GPT2 = 0.02
-
-
-@dataclass(frozen=True, kw_only=True)
-class BegunConfig(StackConfig):
-    """That of a stack whose first weights one may choose."""
-
-    initial: Initial = option(
-        "published",
-        help="first weights: as the architecture was published, or by the number of a map's inputs",
-        newer=True,
-        begins=True,
-    )
 
 
 @dataclass(frozen=True)
@@ -47,9 +35,23 @@ class Beginning:
     """For maps that lead back into the stream."""
 
 
-def gpt2_or_fan_in(initial: Initial, *, width: int, layers: int) -> Beginning:
-    """GPT-2's: normal, with deviation 0.02, those that lead back into the stream divided by √(2 · layers)."""
-    if initial == "fan-in":
-        return Beginning(1 / math.sqrt(width), within, within)
-    law, last = normal(_GPT2), normal(_GPT2 / math.sqrt(2 * layers))
-    return Beginning(_GPT2, lambda _: law, lambda _: last)
+@dataclass(frozen=True, kw_only=True)
+class BegunConfig(StackConfig):
+    """That of a stack whose first weights are GPT-2's unless one chooses otherwise."""
+
+    initial: Initial = option(
+        "published",
+        help="first weights: as the architecture was published, or by the number of a map's inputs",
+        newer=True,
+        begins=True,
+    )
+
+    def beginning(self, blocks: int) -> Beginning:
+        """The laws of the first weights in a stack of so many blocks.
+
+        GPT-2's are normal with deviation 0.02, those that lead back into the stream divided by √(2 · blocks).
+        """
+        if self.initial == "fan-in":
+            return Beginning(1 / math.sqrt(self.width), within, within)
+        law, last = normal(_GPT2), normal(_GPT2 / math.sqrt(2 * blocks))
+        return Beginning(_GPT2, lambda _: law, lambda _: last)

@@ -15,7 +15,7 @@ from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
-from separatrix.models.beginnings import BegunConfig, gpt2_or_fan_in
+from separatrix.models.beginnings import BegunConfig
 from separatrix.models.feed_forward import Gated, gated_width
 from separatrix.models.members import RMSNorm
 from separatrix.models.population import Population
@@ -116,7 +116,7 @@ class Hybrid(Stack):
             return self._parts[1][place]
         members, width = self.members, self.config.width
         inner, heads = self.shape
-        begin = gpt2_or_fan_in(self.config.initial, width=width, layers=self.depth)
+        begin = self.config.beginning(self.depth)
         law, last = begin.inward(width), begin.back(width)
         attention = Attention(members, width, heads, law=law, last=last, bias=False, rotary=True)
         feed_forward = Gated(members, width, inner, law=law, last=begin.back(inner))

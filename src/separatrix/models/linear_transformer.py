@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
-from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
+from separatrix.models.beginnings import BegunConfig
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.decayed_attention import (
@@ -132,11 +132,6 @@ class LinearTransformer(Stack):
         """Inner width and heads."""
         return self.config.ffn or 4 * self.config.width, self.config.heads
 
-    @property
-    def beginning(self) -> Beginning:
-        """The laws of the first weights."""
-        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
-
     def make_reading(self) -> Reading:
         """Token and position tables."""
         return Reading(
@@ -145,14 +140,14 @@ class LinearTransformer(Stack):
             self.signature,
             embedding=self.config.embedding,
             positions=True,
-            deviation=self.beginning.table,
+            deviation=self.config.beginning(self.depth).table,
         )
 
     def make_block(self, place: int) -> Block:
         """Linear attention, then the feed-forward map, each behind a norm."""
         members, width = self.members, self.config.width
         inner, heads = self.shape
-        begin = self.beginning
+        begin = self.config.beginning(self.depth)
         attention = LinearAttention(members, width, heads, law=begin.inward(width), last=begin.back(width))
         feed_forward = Perceptron(members, width, inner, law=begin.inward(width), last=begin.back(inner))
         return Block(attention, LayerNorm(members, width), feed_forward, LayerNorm(members, width))

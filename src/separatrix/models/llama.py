@@ -12,7 +12,7 @@ from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
-from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
+from separatrix.models.beginnings import BegunConfig
 from separatrix.models.feed_forward import Gated, gated_width
 from separatrix.models.members import RMSNorm
 from separatrix.models.stack import Block, Reading, Stack
@@ -62,11 +62,6 @@ class Llama(Stack):
         """As the config says."""
         return self.config.causal
 
-    @property
-    def beginning(self) -> Beginning:
-        """The laws of the first weights."""
-        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
-
     def make_reading(self) -> Reading:
         """The token table alone."""
         return Reading(
@@ -74,14 +69,14 @@ class Llama(Stack):
             self.config.width,
             self.signature,
             embedding=self.config.embedding,
-            deviation=self.beginning.table,
+            deviation=self.config.beginning(self.depth).table,
         )
 
     def make_block(self, place: int) -> Block:
         """Attention, then the gated map, each behind a norm."""
         members, width = self.members, self.config.width
         inner, heads = self.shape
-        begin = self.beginning
+        begin = self.config.beginning(self.depth)
         law, last = begin.inward(width), begin.back(width)
         attention = Attention(
             members, width, heads, law=law, last=last, bias=False, causal=self.config.causal, rotary=True

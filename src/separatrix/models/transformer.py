@@ -12,7 +12,7 @@ from torch import nn
 
 from separatrix.models import MODELS
 from separatrix.models.attention import Attention
-from separatrix.models.beginnings import Beginning, BegunConfig, gpt2_or_fan_in
+from separatrix.models.beginnings import BegunConfig
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.members import LayerNorm
 from separatrix.models.other_attention import AttentionName, OtherAttention
@@ -58,11 +58,6 @@ class Transformer(Stack):
         """As the config says."""
         return self.config.causal
 
-    @property
-    def beginning(self) -> Beginning:
-        """The laws of the first weights."""
-        return gpt2_or_fan_in(self.config.initial, width=self.config.width, layers=self.config.layers)
-
     def make_reading(self) -> Reading:
         """Token and position tables."""
         return Reading(
@@ -71,14 +66,14 @@ class Transformer(Stack):
             self.signature,
             embedding=self.config.embedding,
             positions=True,
-            deviation=self.beginning.table,
+            deviation=self.config.beginning(self.depth).table,
         )
 
     def make_block(self, place: int) -> Block:
         """Attention, then the feed-forward map, each behind a norm."""
         members, width = self.members, self.config.width
         inner, heads = self.shape
-        begin = self.beginning
+        begin = self.config.beginning(self.depth)
         law, last = begin.inward(width), begin.back(width)
         shares, causal = self.config.attention, self.config.causal
         attention: Mixer = (

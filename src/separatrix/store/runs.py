@@ -146,6 +146,13 @@ class Run(Record):
         n = params.get("n")
         return n if isinstance(n, int) and not isinstance(n, bool) else None
 
+    @property
+    def initial(self) -> str | None:
+        """How its weights began, where that was chosen."""
+        params = self._part("model")["params"]
+        chosen = params.get("initial") if isinstance(params, Mapping) else None
+        return chosen if isinstance(chosen, str) else None
+
     def _part(self, name: str) -> Mapping[str, JsonValue]:
         part = self.config[name]
         assert isinstance(part, Mapping)
