@@ -17,6 +17,10 @@ from separatrix.models.laws import Law, Numbers, constant
 
 __all__ = ["LayerNorm", "Linear", "MemberModule", "RMSNorm", "initialise", "taken"]
 
+_ALIGNED = 16
+"""Numbers of a row: then its beginning is aligned to what is read at once, and Triton can tell."""
+_MANY_ROWS = 4096
+
 
 class MemberModule(nn.Module):
     """A layer that declares its parameters together with the law of their initial values."""
@@ -77,7 +81,10 @@ def linear(
     bias: Float[Tensor, "member out"] | None = None,
 ) -> Float[Tensor, "member *lead out"]:
     """x W + b, all positions of a member in one matrix product."""
-    rows = x.reshape(x.shape[0], -1, x.shape[-1])
+    rows, out = x.reshape(x.shape[0], -1, x.shape[-1]), weight.shape[-1]
+    spare = _spare(rows, out)
+    if spare:
+        weight, bias = F.pad(weight, (0, spare)), None if bias is None else F.pad(bias, (0, spare))
     if bias is None:
         product = torch.bmm(rows, weight)
     elif x.is_cuda:  # the compiler fuses the sum with what follows, and keeps the weights' gradient in order
@@ -85,7 +92,16 @@ def linear(
         product = product + bias.unsqueeze(1).to(product.dtype)
     else:
         product = torch.baddbmm(bias.unsqueeze(1), rows, weight)
-    return product.view(*x.shape[:-1], weight.shape[-1])
+    found = product.view(*x.shape[:-1], out + spare)
+    return found[..., :out] if spare else found
+
+
+def _spare(rows: Float[Tensor, "member row wide"], out: int) -> int:
+    """Columns of zeros that a product gets and loses again.
+
+    Many rows on a GPU whose beginnings are not aligned are slow to write and to read again, up to six times.
+    """
+    return -out % _ALIGNED if rows.is_cuda and rows.shape[1] >= _MANY_ROWS else 0
 
 
 class LayerNorm(MemberModule):

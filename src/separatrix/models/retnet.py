@@ -66,7 +66,9 @@ class Retention(Mixer):
         """What the positions `at` retain."""
         if at is not None and at.shape[-1] <= self.head_width:
             return self._at_few(x, at)
-        query, key, value, gate = torch.split(self.inward(x), self.widths, dim=-1)
+        # One product for each: their gradients come from different places, and joining them costs more.
+        maps = torch.split(self.inward.weight, self.widths, dim=-1)
+        query, key, value, gate = (linear(x, weight) for weight in maps)
         place = torch.arange(x.shape[2], device=x.device)
         query, key = self._turned(query, place), self._scaled(self._turned(key, place))
         read = decayed_attention(query, key, self._headed(value), self._log_decay(x), backend=self.backend)

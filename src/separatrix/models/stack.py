@@ -213,8 +213,13 @@ class Frame(Population):
 
     @property
     def fusible(self) -> Sequence[nn.Module]:
-        """Where there are several blocks, each of them: what is compiled for one serves the others."""
-        return tuple(self.blocks) if len(self.blocks) > 1 else (self,)
+        """Where there are several blocks, each of them, since what is compiled for one serves the others;
+        and what is before and behind them.
+        """
+        if len(self.blocks) == 1:
+            return (self,)
+        ends = (self.norm,) if self.readout is None else (self.norm, self.readout)
+        return (self.reading, *self.blocks, *ends)
 
     def embeddings(self) -> Iterator[Float[Tensor, "member *shape"]]:
         """The token table and that of positions."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from separatrix.models.kernels.class_scores import class_costs
 from separatrix.tasks.interface import Batch, Classes, Vectors
 
 __all__ = ["Judged", "Questions", "judged", "questions"]
@@ -79,12 +79,10 @@ def judged(
     """Cross-entropy, or the mean square for vectors, over the labels of each member; an example is right if
     all of its labels are.
     """
-    outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
     if isinstance(space, Classes):
-        cost = F.cross_entropy(outputs.flatten(0, -2), asked.targets.flatten(), reduction="none")
-        cost = cost.view(asked.due.shape)
-        right = outputs.argmax(-1) == asked.targets
+        cost, right = class_costs(outputs, asked.targets)
     else:
+        outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
         apart = (outputs - asked.targets).square()
         cost = apart.mean(-1)
         right = apart.sum(-1).sqrt() < space.tolerance

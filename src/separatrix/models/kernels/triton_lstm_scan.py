@@ -1,6 +1,7 @@
 """The LSTM's recurrence on a GPU: one kernel launch a time step, for all members at once.
 
-A step needs all of h before it, so steps follow one another and each costs a launch. Captured in a CUDA graph
+Few cells have a kernel for all steps together, in `triton_lstm_whole`; this is for more of them. A step needs
+all of h before it, so steps follow one another and each costs a launch. Captured in a CUDA graph
 that is a few microseconds, which all members share: a program takes one member, a block of examples and one
 of hidden units, multiplies h_{t−1} with the columns of its units' four gates, and ends the step for them.
 Backwards likewise, and the weights' gradient is one matrix product behind the last step.
@@ -20,7 +21,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
+from separatrix.models.kernels import triton_lstm_whole as whole
 from separatrix.models.kernels.lstm_scan import join, needs_gradient, weight_gradient
+from separatrix.models.kernels.triton_lstm_whole import tanh
 
 __all__ = ["Blocks", "blocks_for", "scan"]
 
@@ -61,18 +64,6 @@ def blocks_for(batch: int, width: int, kind: torch.dtype, *, backward: bool) -> 
     most = 64 if kind == torch.float32 else 128
     terms = min(most, max(16, 4 * wide if backward else wide))
     return Blocks(rows=rows, units=16, terms=terms, warps=4, stages=4 if backward else 3)
-
-
-@triton.jit
-def _tanh(x):  # type: ignore[no-untyped-def]
-    """Near 0 by its series, where 1 − e^(−2x) would lose its digits."""
-    square = x * x
-    near = x * (
-        1 - square * (0.33333334 - square * (0.13333334 - square * (0.053968254 - square * 0.021869488)))
-    )
-    shrunk = tl.exp(-2 * tl.abs(x))
-    far = (1 - shrunk) / (1 + shrunk)
-    return tl.where(tl.abs(x) < 0.25, near, tl.where(x < 0, -far, far))
 
 
 @triton.jit(do_not_specialize=["t"])  # type: ignore[untyped-decorator]
@@ -142,11 +133,11 @@ def _forward_step(  # type: ignore[no-untyped-def]
 
     enter = tl.sigmoid(enter + enter_in.to(tl.float32))
     forget = tl.sigmoid(forget + forget_in.to(tl.float32))
-    candidate = _tanh(candidate + candidate_in.to(tl.float32))
+    candidate = tanh(candidate + candidate_in.to(tl.float32))
     leave = tl.sigmoid(leave + leave_in.to(tl.float32))
     after = forget * before + enter * candidate
     tl.store(c + c_now, after, mask=inside)
-    tl.store(h + own, leave * _tanh(after), mask=inside)
+    tl.store(h + own, leave * tanh(after), mask=inside)
     if kept:
         tl.store(gates + gate, enter, mask=inside)
         tl.store(gates + gate + width, forget, mask=inside)
@@ -210,7 +201,7 @@ def _backward_step(  # type: ignore[no-untyped-def]
         to_h = tl.dot(slope, tl.trans(back), to_h, input_precision=precision)
 
     to_h += from_outside.to(tl.float32)
-    bent = _tanh(after)
+    bent = tanh(after)
     here = from_c + to_h * leave * (1 - bent * bent)
     tl.store(to_c + carried, here * forget, mask=inside)
     tl.store(slopes + gate, here * candidate * enter * (1 - enter), mask=inside)
@@ -227,6 +218,9 @@ def _forward(inward: Tensor, weight: Tensor, kept: bool) -> tuple[Tensor, Tensor
     h = inward.new_empty(members, batch, length, width)
     c = inward.new_empty(members, batch, length if kept else 1, width, dtype=torch.float32)
     gates = torch.empty_like(inward) if kept else inward.new_empty(0)
+    if width <= whole.MOST_CELLS:
+        whole.forward(inward, weight, h, c, gates, kept=kept)
+        return h, gates, c if kept else c.new_empty(0)
     columns = weight.transpose(1, 2).contiguous()
     blocks = blocks_for(batch, width, inward.dtype, backward=False)
     grid = triton.cdiv(width, blocks.units), triton.cdiv(batch, blocks.rows), members
@@ -265,6 +259,9 @@ def _backward(outer: Tensor, weight: Tensor, h: Tensor, gates: Tensor, c: Tensor
     """The gradients of `inward` and `weight` from that of h."""
     members, batch, length, width = h.shape
     slopes = torch.empty_like(gates)
+    if width <= whole.MOST_CELLS:
+        whole.backward(outer, weight, c, gates, slopes)
+        return slopes, weight_gradient(h, slopes)
     to_c = c.new_empty(members, batch, width)
     blocks = blocks_for(batch, width, h.dtype, backward=True)
     grid = triton.cdiv(width, blocks.units), triton.cdiv(batch, blocks.rows), members
