@@ -41,9 +41,10 @@ def test_costs_choices_and_gradients(lead: tuple[int, ...], classes: int) -> Non
 def test_rows_may_stand_apart() -> None:
     scores, targets, outer = on_gpu((5, 40), 64)
     part, targets = scores.bfloat16()[..., :51], targets % 51
-    found = results(class_costs, part, targets, outer)
-    whole = results(class_costs, part.contiguous(), targets, outer)
-    assert all(torch.equal(one, other) for one, other in zip(found, whole, strict=True))
+    costs, right, slopes = results(class_costs, part, targets, outer)
+    exact = results(reference, part.double(), targets, outer)
+    assert gap((costs, right), exact[:2]) < 1e-5
+    assert gap((slopes,), exact[2:]) <= 2**-8 * float(exact[2].abs().max())
 
 
 def test_scores_that_are_no_numbers_choose_nothing() -> None:
