@@ -17,8 +17,8 @@ from separatrix.models.laws import Law, Numbers, constant
 
 __all__ = ["LayerNorm", "Linear", "MemberModule", "RMSNorm", "initialise", "taken"]
 
-_ALIGNED = 16
-"""Numbers of a row: then its beginning is aligned to what is read at once, and Triton can tell."""
+_ALIGNED = 8
+"""Numbers of bfloat16 in 16 bytes."""
 _MANY_ROWS = 4096
 
 

@@ -21,7 +21,6 @@ __all__ = ["class_costs"]
 
 _AT_ONCE: Final = 4096
 """Scores of a program."""
-_ALIGNED: Final = 16
 
 
 def class_costs(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,37 +65,21 @@ def _(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.library.custom_op("separatrix::class_cost_slopes", mutates_args=())
 def _slopes(outer: Tensor, scores: Tensor, targets: Tensor, logs: Tensor) -> Tensor:
-    """The gradient of the scores."""
+    """The gradient of the scores, one row behind another: whoever goes on with it would copy it else."""
     outer, scores, targets = outer.contiguous(), _in_rows(scores), targets.contiguous()
     rows, classes = scores.shape
-    found = _aligned_like(scores)
+    found = scores.new_empty(scores.shape)
     high, wide, programs = _blocks(rows, classes)
     if rows:
         _backward[programs,](
-            outer,
-            scores,
-            targets,
-            logs,
-            found,
-            rows,
-            classes,
-            scores.stride(0),
-            found.stride(0),
-            high=high,
-            wide=wide,
+            outer, scores, targets, logs, found, rows, classes, scores.stride(0), high=high, wide=wide
         )
     return found
 
 
-def _aligned_like(scores: Tensor) -> Tensor:
-    """Room for as many, in rows that begin where whole loads and stores do."""
-    rows, classes = scores.shape
-    return scores.new_empty(rows, -(-classes // _ALIGNED) * _ALIGNED)[:, :classes]
-
-
 @_slopes.register_fake
 def _(outer: Tensor, scores: Tensor, targets: Tensor, logs: Tensor) -> Tensor:
-    return _aligned_like(scores)
+    return scores.new_empty(scores.shape)
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor, Tensor]) -> None:
@@ -159,7 +142,6 @@ def _backward(
     rows,
     classes,
     apart,
-    found_apart,
     high: tl.constexpr,
     wide: tl.constexpr,
 ):
@@ -168,4 +150,4 @@ def _backward(
     outer = tl.load(outer_at + row, mask=row < rows, other=0.0)
     is_target = (kind[None, :] == target[:, None]).to(tl.float32)
     slope = outer[:, None] * (tl.exp(scores - log[:, None]) - is_target)
-    tl.store(found_at + row[:, None] * found_apart + kind[None, :], slope, mask=inside)
+    tl.store(found_at + row[:, None] * classes + kind[None, :], slope, mask=inside)
