@@ -15,19 +15,20 @@ from pathlib import Path
 import pytest
 
 from separatrix.errors import InvalidInput
-from separatrix.experiments import study_of
+from separatrix.experiments import local, study_of
 from separatrix.experiments.__main__ import main
 from separatrix.experiments.cells import Study, chosen
 from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.outcomes import outcome_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.reproducing import reproduce
-from separatrix.experiments.scheduling import packed, unfinished
+from separatrix.experiments.scheduling import further_jobs, packed, unfinished
 from separatrix.store import Store
 from separatrix.training.course import Course
 from separatrix.training.jobs import Job
 from separatrix.training.running import Observer, OutOfTime, run_job
-from tests.experiments.fakes import fake_run
+from tests.experiments.fakes import fake_run, known
 
 ONE = chosen(study_of("s-eq-depth"), panels=["eq-random"], rows=["1"], columns=[8])
 FEW = chosen(study_of("s-eq-depth"), panels=["eq-random"])
@@ -184,6 +185,51 @@ def test_at_the_full_budget_cells_far_from_the_paper_are_trained_again(tmp_path:
     near = Recorded(right=999)
     reproduce(study, Store(tmp_path / "near"), engine=near)
     assert [len(job.members) for job in near.asked] == [7]
+
+
+def test_models_that_have_not_learned_their_task_are_trained_for_longer(tmp_path: Path) -> None:
+    whole = study_of("w-istree", Settings(budget="paper"))
+    study = chosen(whole, panels=["direct"], rows=["Mamba 0.5M"], columns=[16])
+    engine, store = Recorded(right=600), Store(tmp_path / "slow")
+    (cell,) = reproduce(study, store, engine=engine).outcome.cells
+    assert [job.training.steps for job in engine.asked] == [15_625, 78_125]
+    assert (cell.steps, cell.most_steps, cell.full_budget) == (15_625, 78_125, True)
+    reproduce(study, store, engine=engine)
+    assert len(engine.asked) == 2
+    learned = Recorded(right=990)
+    (cell,) = reproduce(study, Store(tmp_path / "quick"), engine=learned).outcome.cells
+    assert [job.training.steps for job in learned.asked] == [15_625]
+    assert (cell.most_steps, cell.full_budget) == (15_625, True)
+
+
+def test_what_was_cut_off_is_not_trained_for_longer(tmp_path: Path) -> None:
+    study = chosen(
+        study_of("w-istree", Settings(budget="paper")), panels=["direct"], rows=["Mamba 0.5M"], columns=[16]
+    )
+    (job,), (longer,) = study.jobs, study.further
+    assert replace(longer, training=replace(longer.training, steps=15_625)) == job
+    few = fake_run(job, correct=600, steps=8_000)
+    assert further_jobs(study, known([few])) == ()
+    assert further_jobs(study, known([])) == ()
+    assert further_jobs(study, known([few, fake_run(job, correct=600)])) == (longer,)
+    assert further_jobs(study, known([fake_run(job, correct=600), fake_run(longer, correct=995)])) == ()
+    before, after = (
+        outcome_of(study, known(runs), measured={}).cells[0]
+        for runs in ([fake_run(job, correct=600)], [fake_run(longer, correct=995)])
+    )
+    assert (before.steps, before.most_steps, before.full_budget) == (15_625, 78_125, False)
+    assert (after.steps, after.most_steps, after.full_budget) == (78_125, 78_125, True)
+
+
+def test_minutes_are_those_of_all_that_an_engine_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[float] = []
+    monkeypatch.setattr(local, "run_job", lambda job, *, until, **_: ends.append(until))
+    engine = LocalEngine(device="cpu", minutes=5)
+    for _ in range(2):
+        engine.run(ONE.jobs, Store(tmp_path), tell=print)
+    assert ends[0] == ends[1] > 0
 
 
 def test_without_training_the_rest_is_measured_all_the_same(tmp_path: Path) -> None:

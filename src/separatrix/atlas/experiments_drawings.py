@@ -180,9 +180,9 @@ def _draw_small_cells(
 
 def _draw_budget(canvas: Canvas, one: CellOutcome, corner: Point, width: float, ground: str) -> None:
     """How much of the paper's steps there was, where it was not all and the task was not solved."""
-    if one.steps is None or one.full_budget:
+    if one.steps is None or one.most_steps is None or one.full_budget:
         return
-    share = min(1.0, one.steps / max(job.training.steps for job in one.cell.jobs))
+    share = min(1.0, one.steps / one.most_steps)
     x, y, whole = corner[0] + 4, corner[1] - 3, width - 8
     canvas.line((x, y), (x + whole, y), f"budget {ground} all")
     canvas.line((x, y), (x + max(1.0, share * whole), y), f"budget {ground}")

@@ -79,13 +79,15 @@ class Cell:
 
     Of what takes long without training it is the number that a `series` has in its column.
 
-    Of all members of all jobs the best counts. Where the model writes before it answers, `decoded` has its
-    accuracy counted by letting it write.
+    Of all members of all jobs the best counts. Where none of them has learned its task when its steps are
+    over, `further` are trained, from the beginning. Where the model writes before it answers, `decoded` has
+    its accuracy counted by letting it write.
     """
 
     row: str
     column: int
     jobs: tuple[Job, ...] = ()
+    further: tuple[Job, ...] = ()
     measure: Callable[[Store], Measured] | None = None
     series: Series | None = None
     decoded: bool = False
@@ -93,6 +95,7 @@ class Cell:
     def __post_init__(self) -> None:
         ways = (bool(self.jobs), self.measure is not None, self.series is not None)
         require(sum(ways) == 1, "A cell has jobs or a measure, and not both.")
+        require(bool(self.jobs) or not self.further, "What is trained further was trained before.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +174,11 @@ class Study:
     def jobs(self) -> tuple[Job, ...]:
         """Every job once, in the order of the cells."""
         return tuple({job.key: job for cell in self.cells for job in cell.jobs}.values())
+
+    @property
+    def further(self) -> tuple[Job, ...]:
+        """Every job once that is for cells which do not learn their task at first."""
+        return tuple({job.key: job for cell in self.cells for job in cell.further}.values())
 
     @property
     def series(self) -> tuple[Series, ...]:

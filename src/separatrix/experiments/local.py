@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Final
 
@@ -38,7 +39,9 @@ _GRACE: Final = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class LocalEngine:
-    """This machine. `minutes` ends the work in time; what is unfinished then goes on at the next call."""
+    """This machine. `minutes`, from the first jobs on, end the work in time; what is unfinished then goes on
+    with another engine.
+    """
 
     device: str = "auto"
     processes: int = 1
@@ -56,10 +59,14 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
         """Do the jobs, here or in processes of their own."""
-        until = math.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
         if self.processes == 1:
-            return self._here(jobs, store, tell, until)
-        return _Pool(self, store, tell, until).run(jobs)
+            return self._here(jobs, store, tell, self._until)
+        return _Pool(self, store, tell, self._until).run(jobs)
+
+    @cached_property
+    def _until(self) -> float:
+        """When the time is over, by the clock that only goes forward."""
+        return math.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
 
     def _here(self, jobs: Sequence[Job], store: Store, tell: Tell, until: float) -> Ran:
         failed: list[Failure] = []

@@ -19,6 +19,7 @@ from separatrix.store.runs import FINISHED
 
 __all__ = [
     "FAR",
+    "LEARNED",
     "SEPARATED",
     "CellOutcome",
     "Known",
@@ -27,6 +28,7 @@ __all__ = [
     "StudyOutcome",
     "fitting",
     "outcome_of",
+    "wants_more",
 ]
 
 State = Literal["not run", "under way", "done"]
@@ -34,6 +36,8 @@ SEPARATED: Final = 0.10
 """Models that the paper's numbers hold further apart than this are to come in the paper's order."""
 FAR: Final = 0.05
 """A cell with its full budget that lies further from the paper than this is looked at again."""
+LEARNED: Final = 0.99
+"""A model that has so many of its test examples right, every label, is trained no further."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,7 @@ class CellOutcome:
     runs: int = 0
     steps: int | None = None
     most_steps: int | None = None
-    """What the budget of the best run had."""
+    """What the budget of the best run had, or what the cell's own jobs give if that is more."""
     full_budget: bool = False
     """Whether some run had all the steps that the cell's own jobs give, or solved the task before."""
     rate: float | None = None
@@ -248,7 +252,7 @@ def _trained_cell(
         )
     # Of equals the quickest, then whichever key comes first, so that the order of the runs has no part in it.
     best = min(finished, key=lambda run: (-_accuracy(run, cell, known), run.steps, run.key))
-    asked = max(job.training.steps for job in cell.jobs)
+    asked = _asked_of(cell, finished)
     training, member = best.config["training"], best.config["member"]
     assert isinstance(training, Mapping)
     assert isinstance(member, Mapping)
@@ -261,7 +265,7 @@ def _trained_cell(
         best=best,
         runs=len(runs),
         steps=best.steps,
-        most_steps=int(str(training["steps"])),
+        most_steps=max(asked, int(str(training["steps"]))),
         full_budget=any(run.steps >= asked or run.solved_at is not None for run in finished),
         rate=float(str(member["lr"])),
         seeds=tuple(sorted({_seed(run) for run in finished})),
@@ -271,6 +275,20 @@ def _trained_cell(
         paper_said=said,
         curve=known.curves.get(best.key, ()),
     )
+
+
+def _asked_of(cell: Cell, finished: Sequence[Run]) -> int:
+    """The steps that a cell gives its models: more to those that have not learned their task at first."""
+    steps = max(job.training.steps for job in cell.jobs)
+    return max(job.training.steps for job in cell.further) if wants_more(cell, finished) else steps
+
+
+def wants_more(cell: Cell, finished: Iterable[Run]) -> bool:
+    """Whether a cell has further jobs, and its first steps were taken without having the task learned."""
+    steps = max(job.training.steps for job in cell.jobs)
+    ended = [run for run in finished if run.steps >= steps or run.solved_at is not None]
+    learned = any(run.solved_at is not None or (run.accuracy or 0.0) >= LEARNED for run in ended)
+    return bool(cell.further) and bool(ended) and not learned
 
 
 def _accuracy(run: Run, cell: Cell, known: Known) -> float:

@@ -2,7 +2,8 @@
 
 It is the most that training can take: who solves a task sooner stops there, and that cannot be foreseen. What
 runs have shown of it can be put in; a job then is taken to end where one of its members solved the task.
-Models that write, second looks and what is drawn afterwards are not in it.
+Models that write, second looks and what is drawn afterwards are not in it. What is trained for longer where a
+model has not learned its task is reckoned beside it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,13 @@ class Projection:
     budget: str
     halving: bool
     jobs: tuple[JobTime, ...]
+    further: tuple[JobTime, ...] = ()
+    """Those of models that have not learned their task when the steps of the others are over."""
+
+    @property
+    def further_hours(self) -> float:
+        """At most, if no model learns its task at first."""
+        return sum(job.seconds or 0.0 for job in self.further) / 3600
 
     @property
     def seconds(self) -> float:
@@ -122,6 +130,11 @@ class Projection:
                 f"Runs have solved the tasks of {len(ended):,} of them; if these end where they did, it is "
                 f"about {_in_words(3600 * self.ended_hours)}."
             )
+        if self.further_hours:
+            lines.append(
+                "Models that have not learned their task then are trained for longer: at most about "
+                f"{_in_words(3600 * self.further_hours)} more."
+            )
         longest = max(self.jobs, key=lambda job: job.seconds or 0.0)
         if longest.seconds:
             lines.append(f"The longest is {longest.name}: {_in_words(longest.seconds)}.")
@@ -135,6 +148,7 @@ class Projection:
             "halving": self.halving,
             "hours": self.hours,
             "hours_with_known_stops": self.ended_hours,
+            "further_hours": self.further_hours,
             "basis": dict(self.basis),
             "jobs": [
                 {
@@ -177,6 +191,7 @@ def projection_of(
         budget=study.budget,
         halving=drops,
         jobs=tuple(_time_of(job, _end_of(job, ends), known) for job in jobs),
+        further=tuple(_time_of(job, _end_of(job, ends), known) for job in study.further),
     )
 
 

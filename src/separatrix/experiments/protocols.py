@@ -122,6 +122,15 @@ class Protocol:
     seeds: tuple[int, ...]
     training: Training
     warmup: int
+    further_steps: int | None = None
+    """What is given to a model that has not learned its task in the steps of the training."""
+
+    def further(self, task: Task, config: ModelConfig) -> tuple[Job, ...]:
+        """The same with more steps, if the protocol has them."""
+        if self.further_steps is None:
+            return ()
+        training = replace(self.training, steps=self.further_steps)
+        return (replace(self, training=training).job(task, config),)
 
     def job(self, task: Task, config: ModelConfig) -> Job:
         """Every rate with every seed."""
@@ -155,7 +164,9 @@ def s_protocol(
 
 
 def w_protocol(settings: Settings, *, rate: float, quick_steps: int = 8_000) -> Protocol:
-    """W's: a million samples with a cosine rate, 64 at a time; one rate for each kind of model."""
+    """W's: a million samples with a cosine rate, 64 at a time, and five million where that did not converge;
+    one rate for each kind of model.
+    """
     match settings.budget:
         case "smoke":
             return _smoke(settings, rates=(3e-3,))
@@ -164,7 +175,9 @@ def w_protocol(settings: Settings, *, rate: float, quick_steps: int = 8_000) -> 
             return Protocol(rates=(rate,), seeds=settings.seeds, training=training, warmup=500)
         case _:
             training = _trained(steps=15_625, every=1_000, examples=1000)
-            return Protocol(rates=(rate,), seeds=settings.seeds, training=training, warmup=500)
+            return Protocol(
+                rates=(rate,), seeds=settings.seeds, training=training, warmup=500, further_steps=5 * 15_625
+            )
 
 
 def _smoke(settings: Settings, *, rates: tuple[float, ...]) -> Protocol:

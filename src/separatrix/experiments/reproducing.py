@@ -22,7 +22,7 @@ from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.measurements import measured_now, series_in, write_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.protocols import Settings
-from separatrix.experiments.scheduling import packed, second_looks, unfinished
+from separatrix.experiments.scheduling import further_jobs, packed, second_looks, unfinished
 from separatrix.store import Point, Run, Store
 from separatrix.store.bundles import Bundle
 from separatrix.store.runs import FINISHED
@@ -63,8 +63,12 @@ def reproduce(
     started = time.monotonic()
     with _threads(1 if study.budget == "smoke" else None):
         ran = _trained(packed(study), store, runner, say)
-        if study.budget == "paper" and not ran.interrupted:
-            ran = _looked_again(study, store, runner, say, ran)
+        if not ran.interrupted:
+            ran = _went_further(study, store, runner, say, ran)
+        if not ran.interrupted:
+            _written(study, store, device=device, tell=say)
+            if study.budget == "paper":
+                ran = _looked_again(study, store, runner, say, ran)
         if not ran.interrupted:
             _written(study, store, device=device, tell=say)
             _counted(study, store, tell=say)
@@ -92,14 +96,25 @@ def _trained(jobs: Sequence[Job], store: Store, engine: Engine, tell: Tell) -> R
     return engine.run(left, store, tell=tell) if left else Ran(done=0)
 
 
+def _went_further(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
+    """Cells that are given more steps where they have not learned their task."""
+    jobs = further_jobs(study, known_of(store))
+    if jobs:
+        tell(f"{len(jobs):,} models have not learned their task and are trained for longer.")
+    return _and_then(ran, _trained(jobs, store, engine, tell))
+
+
+def _and_then(ran: Ran, more: Ran) -> Ran:
+    return Ran(done=ran.done + more.done, failed=ran.failed + more.failed, interrupted=more.interrupted)
+
+
 def _looked_again(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
     """Cells whose full budget ended far from the paper, with other seeds and the neighbouring rates."""
     outcome = outcome_of(study, known_of(store), measured={})
     jobs = second_looks(outcome)
     if jobs:
         tell(f"{len(jobs):,} cells lie more than 5 points from the paper and are trained again.")
-    again = _trained(jobs, store, engine, tell)
-    return Ran(done=ran.done + again.done, failed=ran.failed + again.failed, interrupted=again.interrupted)
+    return _and_then(ran, _trained(jobs, store, engine, tell))
 
 
 def _written(study: Study, store: Store, *, device: str, tell: Tell) -> None:

@@ -10,21 +10,36 @@ from dataclasses import replace
 from typing import Final
 
 from separatrix.experiments.cells import Study
-from separatrix.experiments.outcomes import StudyOutcome, fitting
+from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, wants_more
 from separatrix.store import Run, Store, key_of
 from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member
 
-__all__ = ["is_finished", "packed", "second_looks", "unfinished", "work_of"]
+__all__ = ["further_jobs", "is_finished", "packed", "second_looks", "unfinished", "work_of"]
 
 _MORE_SEEDS: Final = 2
 
 
 def packed(study: Study) -> tuple[Job, ...]:
     """The study's jobs, those alike in all but their members joined, the longest first."""
+    return _joined(study.jobs)
+
+
+def further_jobs(study: Study, known: Known) -> tuple[Job, ...]:
+    """Those of cells whose models have not learned their task in the steps that they had."""
+    cells = [cell for cell in study.cells if cell.further]
+    wanted = [
+        cell
+        for cell in cells
+        if wants_more(cell, [run for run in fitting(cell, known.runs) if run.status in FINISHED])
+    ]
+    return _joined(job for cell in wanted for job in cell.further)
+
+
+def _joined(jobs: Iterable[Job]) -> tuple[Job, ...]:
     joined: dict[str, Job] = {}
-    for job in study.jobs:
+    for job in jobs:
         alike = key_of(
             {
                 "task": job.task.to_fields(),
@@ -72,7 +87,9 @@ def second_looks(outcome: StudyOutcome) -> tuple[Job, ...]:
         own = {member.seed for job in one.cell.jobs for member in job.members}
         if not one.far_off or one.best is None or not own.issuperset(one.seeds):
             continue
-        job = next(job for job in one.cell.jobs if fitting(replace(one.cell, jobs=(job,)), (one.best,)))
+        tried = [*one.cell.further, *one.cell.jobs]
+        alike = [job for job in tried if fitting(replace(one.cell, jobs=(job,)), (one.best,))]
+        job = next((job for job in alike if job.training.steps == one.most_steps), alike[-1])
         found.append(replace(job, members=_neighbours(job, rate=one.rate or 0.0)))
     return tuple(found)
 

@@ -213,7 +213,7 @@ def _csv_row(outcome: StudyOutcome, panel: PanelOutcome, one: CellOutcome) -> tu
         "state": one.state,
         "paper_said": one.paper_said,
         "steps": _plain(one.steps),
-        "steps_asked": _plain(_asked(one)),
+        "steps_asked": _plain(one.most_steps),
         "solved_at": _plain(None if one.best is None else one.best.solved_at),
         "learning_rate": None if one.rate is None else f"{one.rate:g}",
         "runs": str(one.runs),
@@ -242,14 +242,7 @@ def _steps(one: CellOutcome) -> str:
         return NOTHING
     if one.best is not None and one.best.solved_at is not None:
         return f"solved at {one.best.solved_at:,}"
-    return f"{one.steps:,} of {_asked(one):,}"
-
-
-def _asked(one: CellOutcome) -> int | None:
-    """The steps that the cell wants, or those of the best run if that was given more."""
-    if one.most_steps is None:
-        return None
-    return max(one.most_steps, *(job.training.steps for job in one.cell.jobs))
+    return f"{one.steps:,} of {one.most_steps:,}"
 
 
 def _capital(text: str) -> str:

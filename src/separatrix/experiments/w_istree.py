@@ -48,15 +48,10 @@ def _panel(settings: Settings, form: Literal["direct", "cot", "retrieval"], colu
         for size in sizes:
             config = w_small_model(label) if settings.small else w_model(label, size)
             row = f"{label} small" if settings.small else f"{label} {size}"
-            cells += [
-                Cell(
-                    row=row,
-                    column=n,
-                    jobs=(protocol.job(task("is-tree", n=n, form=form), config),),
-                    decoded=form != "direct",
-                )
-                for n in columns
-            ]
+            for n in columns:
+                asked = task("is-tree", n=n, form=form)
+                jobs, further = (protocol.job(asked, config),), protocol.further(asked, config)
+                cells.append(Cell(row=row, column=n, jobs=jobs, further=further, decoded=form != "direct"))
     return Panel(
         name=form, title=_TITLES[form], column_name="n", cells=tuple(cells), published=f"w_istree_{form}"
     )
