@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import decayed_attention, long_convolution, lstm_scan, selective_scan
+from benchmarks import decayed_attention, long_convolution, lstm_scan, scores_and_tables, selective_scan
 from separatrix.files import written_whole
 
 HERE = Path(__file__).parent / "results"
@@ -29,12 +29,14 @@ RUN: dict[str, Callable[[list[str]], object]] = {
     "lstm_scan": lstm_scan.main,
     "decayed_attention": decayed_attention.main,
     "long_convolution": long_convolution.main,
+    "scores_and_tables": scores_and_tables.main,
 }
 TITLES = {
     "selective_scan": "The selective scan (Mamba)",
     "lstm_scan": "LSTM layers, members side by side",
     "decayed_attention": "Decayed linear attention (linear Transformer, RetNet)",
     "long_convolution": "Long convolutions (DSS)",
+    "scores_and_tables": "Scores of classes, and token tables",
 }
 HEAD = """# Kernels
 
@@ -64,6 +66,8 @@ def table_of(name: str, device: str, data: Data) -> str:
         return lstm_scan.page(data["rows"])
     if name == "decayed_attention":
         return decayed_attention.page(data)
+    if name == "scores_and_tables":
+        return scores_and_tables.page(data["rows"], device)
     return long_convolution.page(data["rows"], device)
 
 

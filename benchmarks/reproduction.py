@@ -64,6 +64,7 @@ def _sums(one: Projection, *, whole: bool) -> Data:
         "solved": sum(job.solved_at is not None for job in one.jobs),
         "hours": round(one.hours, 3),
         "hours_with_known_stops": round(one.ended_hours, 3),
+        "further_hours": round(one.further_hours, 3),
         "basis": {known: round(share, 4) for known, share in one.basis.items()},
         "jobs": [
             {
@@ -98,6 +99,7 @@ def written(data: Data) -> str:
         "## Every experiment",
         _experiments(experiments),
         COLUMNS,
+        *_further(experiments),
         "## S's figures together",
         _together(experiments),
         f"{', '.join(FIGURES)}: final architectures, seven learning rates.",
@@ -106,6 +108,16 @@ def written(data: Data) -> str:
         "Final architectures of S's figures without halving.",
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _further(experiments: Mapping[str, Mapping[str, Data]]) -> list[str]:
+    """What is trained for longer where a model has not learned its task, a sentence an experiment."""
+    return [
+        f"{name} gives models that have not learned their task by then more samples: at most "
+        f"{_hours(cases['final']['further_hours'])} more."
+        for name, cases in experiments.items()
+        if cases["final"]["further_hours"]
+    ]
 
 
 def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
@@ -124,7 +136,7 @@ def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
             (
                 name,
                 f"{60 * cases['quick']['hours']:.0f}",
-                *(_hours(cases[case]) for case in list(CASES)[1:]),
+                *(_hours(cases[case]["hours"]) for case in list(CASES)[1:]),
                 f"{final['solved']} of {final['populations']}",
                 f"{final['hours_with_known_stops']:.1f} h",
                 f"{100 * final['basis']['measured']:.0f} %",
@@ -133,8 +145,7 @@ def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
     return table(head, body)
 
 
-def _hours(one: Data) -> str:
-    hours = one["hours"]
+def _hours(hours: float) -> str:
     return f"{hours:,.1f} h" if hours < 100 else f"{hours:,.0f} h"
 
 

@@ -74,7 +74,8 @@ Row = dict[str, Any]
 
 def is_outgrown(size: Size) -> bool:
     """Whether populations of this size became much faster at the time `FASTER_SINCE`."""
-    return size.labels > 1 or (size.model == "lstm" and size.width <= 64)
+    many_scores = size.task == "equality" and size.labels > 1
+    return many_scores or (size.model == "lstm" and size.width <= 64)
 
 
 def gathered(runs: Sequence[Run], known: Iterable[Rate], *, measured: Iterable[Row]) -> list[Rate]:

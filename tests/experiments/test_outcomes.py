@@ -69,6 +69,15 @@ def test_of_equals_the_quickest_counts_whatever_their_order(reverse: bool) -> No
     assert found_at(outcome, TF, 20).best == quickest
 
 
+def test_of_equals_who_has_more_labels_right_counts_before_who_was_quicker() -> None:
+    job = job_at(TF, 20)
+    quick, slow = (
+        replace(fake_run(job, number, correct=0, steps=steps), label_accuracy=labels)
+        for number, (steps, labels) in enumerate(((8_000, 0.5), (40_000, 0.99)))
+    )
+    assert found_at(outcome_of(LOOKUP, known([quick, slow]), measured={}), TF, 20).best == slow
+
+
 def test_whoever_trained_it_and_how_has_no_part_in_it() -> None:
     job = job_at(TF, 20)
     longer = replace(job, training=replace(job.training, steps=300_000, batch=32))

@@ -250,8 +250,12 @@ def _trained_cell(
             paper=paper,
             paper_said=said,
         )
-    # Of equals the quickest, then whichever key comes first, so that the order of the runs has no part in it.
-    best = min(finished, key=lambda run: (-_accuracy(run, cell, known), run.steps, run.key))
+    # Of equals the one with most labels right, then the quickest, then whichever key comes first, so that the
+    # order of the runs has no part in it.
+    best = min(
+        finished,
+        key=lambda run: (-_accuracy(run, cell, known), -(run.label_accuracy or 0.0), run.steps, run.key),
+    )
     asked = _asked_of(cell, finished)
     training, member = best.config["training"], best.config["member"]
     assert isinstance(training, Mapping)
