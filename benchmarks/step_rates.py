@@ -83,7 +83,7 @@ def gathered(runs: Sequence[Run], known: Iterable[Rate], *, measured: Iterable[R
 
     Runs that would be faster today do not count.
     """
-    before = [rate for rate in known if rate.how == "run" and not is_outgrown(rate.size)]
+    before = [rate for rate in known if rate.how == "run"]
     found: dict[tuple[Size, bool, str], Rate] = {}
     for rate in (*_of_benchmarks(), *map(_of_row, measured), *before, *_of_runs(runs)):
         place = rate.size, rate.compiled, rate.how

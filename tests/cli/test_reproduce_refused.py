@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 
 from separatrix.cli import reproduced
+from separatrix.cli.experimenting import owed_further, require_gpu, still_to_do
+from separatrix.errors import InvalidInput
 from separatrix.experiments import EXPERIMENTS, local
+from separatrix.experiments.asked import Asked
+from separatrix.experiments.cells import chosen
 from separatrix.experiments.engines import Ran
 from separatrix.experiments.local import LocalEngine
-from separatrix.store import Store
+from separatrix.experiments.projecting import projection_of
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.w_istree import w_istree
+from separatrix.store import Result, Store
 from separatrix.training import Job
 from separatrix.training.running import run_job
 from tests.cli.running import refused, run
@@ -62,6 +69,26 @@ def test_a_budget_for_a_gpu_says_what_it_takes(place: Path, monkeypatch: pytest.
     reproduce(*part, "--device", "cpu")
     no_training(monkeypatch)
     reproduce(*part, "--out", "again")  # what the store has needs no GPU
+
+
+def test_what_models_are_owed_needs_a_gpu_too(place: Path) -> None:
+    whole = w_istree(Settings(budget="paper"))
+    study = chosen(whole, panels=["direct"], rows=["Mamba 0.5M"], columns=[16])
+    asked, store = Asked(name="w-istree", budget="paper"), Store(place)
+    assert owed_further(study, None) == owed_further(study, store) == 0
+    (job,) = study.jobs
+    begun = store.begin(job.config_of(job.members[0]), population=job.key)
+    store.finish(begun.key, Result(status="done", steps=15_625, correct=600, examples=1000))
+    assert (still_to_do(asked, study, store), owed_further(study, store)) == (0, 1)
+    with pytest.raises(InvalidInput, match="w-istree at --budget paper needs a GPU and there is none here"):
+        require_gpu([(asked, study)], store)
+    plan = reproduced.Plan(asked=asked, study=study, left=0, owed=1, projection=projection_of(study))
+    assert (plan.fields["steps"], plan.fields["further_steps"]) == (15_625, 78_125)
+    lines = dict(reproduced._plan_rows(plan))
+    assert lines["jobs"] == "1, 1 of them in the store already; 1 more to train models for longer"
+    assert lines["steps"] == "15,625, and 78,125 more at most, of all members together"
+    assert "are trained for longer: at most about" in lines["time"]
+    assert plan.projection.most_minutes > 4 * plan.projection.minutes > 0
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ import pytest
 from separatrix.errors import InvalidInput
 from separatrix.experiments import local, study_of
 from separatrix.experiments.__main__ import main
-from separatrix.experiments.cells import Study, chosen
+from separatrix.experiments.cells import Measured, Study, chosen
 from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.outcomes import outcome_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.reproducing import reproduce
-from separatrix.experiments.scheduling import further_jobs, packed, unfinished
+from separatrix.experiments.scheduling import further_jobs, packed, second_looks, unfinished
 from separatrix.store import Store
 from separatrix.training.course import Course
 from separatrix.training.jobs import Job
@@ -219,6 +219,44 @@ def test_what_was_cut_off_is_not_trained_for_longer(tmp_path: Path) -> None:
     )
     assert (before.steps, before.most_steps, before.full_budget) == (15_625, 78_125, False)
     assert (after.steps, after.most_steps, after.full_budget) == (78_125, 78_125, True)
+
+
+def test_a_longer_run_that_is_not_decoded_counts_as_trained() -> None:
+    whole = study_of("w-istree", Settings(budget="paper"))
+    study = chosen(whole, panels=["cot"], rows=["Hybrid 0.5M"], columns=[16])
+    (job,), (longer,) = study.jobs, study.further
+    short, long = fake_run(job, correct=600), fake_run(longer, correct=590)
+    scores = {short.key: Measured(right=800, examples=1000)}
+    (cell,) = outcome_of(study, known([short], decoded=scores), measured={}).cells
+    assert (cell.accuracy, cell.full_budget, cell.far_off) == (0.8, False, False)
+    outcome = outcome_of(study, known([short, long], decoded=scores), measured={})
+    (cell,) = outcome.cells
+    assert (cell.accuracy, cell.steps, cell.most_steps) == (0.8, 15_625, 78_125)
+    assert (cell.full_budget, cell.far_off) == (True, True)
+    (again,) = second_looks(outcome)
+    assert (again.training.steps, [member.seed for member in again.members]) == (78_125, [1, 2])
+
+
+def test_what_is_trained_for_longer_has_the_rate_that_came_furthest() -> None:
+    study = chosen(
+        study_of("w-istree", Settings(budget="paper")), panels=["direct"], rows=["Mamba 0.5M"], columns=[16]
+    )
+    (job,) = study.jobs
+    found = replace(job, members=tuple(replace(job.members[0], lr=lr) for lr in (1e-3, 2e-4, 5e-5)))
+    runs = [fake_run(found, number, correct=right) for number, right in enumerate((500, 700, 600))]
+    (longer,) = further_jobs(study, known(runs))
+    assert [(member.lr, member.seed) for member in longer.members] == [(2e-4, 0)]
+
+
+def test_what_was_done_is_not_told_again(tmp_path: Path) -> None:
+    study = chosen(
+        study_of("w-istree", Settings(budget="paper")), panels=["direct"], rows=["Mamba 0.5M"], columns=[16]
+    )
+    said = "Cells that have not learned their task, and are trained for longer: 1."
+    told: list[str] = []
+    for times in (1, 1):
+        reproduce(study, Store(tmp_path), engine=Recorded(right=600), tell=told.append)
+        assert told.count(said) == times
 
 
 def test_minutes_are_those_of_all_that_an_engine_does(

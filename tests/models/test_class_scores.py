@@ -48,6 +48,26 @@ def test_ways_that_do_not_fit_are_refused() -> None:
         class_costs(scores, targets, backend="triton")
 
 
+def spoils_alike(way: object) -> None:
+    """Whichever score of a row is no finite number, its cost is none and it is not right."""
+    scores, targets, _ = case((6,), 5, seed=9)
+    targets[2] = 1
+    plain = way(scores.float(), targets)[1]  # type: ignore[operator]
+    for value in (math.nan, math.inf):
+        for place in range(5):
+            spoilt = scores.float()
+            spoilt[2, place] = value
+            costs, right = way(spoilt, targets)  # type: ignore[operator]
+            assert bool(costs[2].isnan())
+            assert not right[2]
+            others = torch.tensor([0, 1, 3, 4, 5])
+            assert torch.equal(right[others], plain[others])
+
+
+def test_what_is_no_number_is_not_right() -> None:
+    spoils_alike(reference)
+
+
 def results(way: object, scores: Tensor, targets: Tensor, outer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Costs, which are right, and the gradient of the scores."""
     scores = scores.detach().requires_grad_()
@@ -96,12 +116,13 @@ def interpreted() -> None:
     assert slopes.dtype == torch.bfloat16
     found["bfloat16"] = gap((costs, right), exact[:2])
     found["bfloat16 slopes"] = gap((slopes,), exact[2:]) / 2000  # rounded once, to eight bits
-    spoilt = scores.float()
-    spoilt[0, 0, 3] = math.nan
-    costs, right = mine(spoilt, targets)
-    assert bool(costs[0, 0].isnan())
-    assert not right[0, 0]
-    assert torch.equal(right[1:], mine(scores.float(), targets)[1][1:])
+    for wrong in (-1, -100, 24, 31, 99):  # no classes, within the block and beyond
+        costs, right = mine(scores.float(), torch.full_like(targets, wrong))
+        assert bool(costs.isnan().all()), wrong
+        assert not right.any(), wrong
+    with pytest.raises(InvalidInput, match=r"in float32 and in 16 bits; got torch\.float64"):
+        mine(scores, targets)
+    spoils_alike(mine)
     print(json.dumps(found))
 
 

@@ -155,6 +155,7 @@ def interpreted() -> None:
     inward = inward * torch.logspace(-6, 0, 4, dtype=DOUBLE).view(1, 4, 1, 1)
     tiny = kernels.scan(inward.to(SINGLE), 0 * weight.to(SINGLE)).double()
     found["tiny"] = [[float((tiny / reference(inward, 0 * weight) - 1).abs().max())]]
+    found["no positions"] = [[float(kernels.scan(torch.ones(1, 2, 0, 16), torch.ones(1, 4, 16)).numel())]]
     found["all examples and cells"] = [gaps(kernels.scan, (2, 33, 3, 64), SINGLE)]
     # So far all steps were one kernel, as cells were few; from here on each has its own.
     vars(whole)["MOST_CELLS"] = 0
@@ -176,7 +177,8 @@ def test_triton_kernels_under_the_interpreter() -> None:
     assert found.pop("float16") < 2e-3
     assert found.pop("nothing kept") == 0
     assert set(found) == {
-        "float32", "compiled", "tiny", "all examples and cells", "steps", "steps, nothing kept",
+        "float32", "compiled", "tiny", "no positions", "all examples and cells", "steps",
+        "steps, nothing kept",
         "small blocks",
     }  # fmt: skip
     assert max(found.values()) < 2e-6, found

@@ -85,6 +85,11 @@ def interpreted() -> None:
         expected = summed(table, index, outer, "reference")
         mine = summed(table.float(), index, outer.float(), "triton")
         found[str(shape)] = float((mine.double() - expected).abs().max())
+    with pytest.raises(InvalidInput, match=r"in float32 and in 16 bits; got torch\.float64"):
+        summed(*case((1, 2, 3, (4,)), seed=2), "triton")
+    found["no rows"] = float(
+        summed(torch.ones(2, 0, 3), torch.ones(2, 0, dtype=torch.int64), torch.ones(2, 0, 3), "triton").sum()
+    )
     compiled = torch.compile(partial(table_rows, backend="triton"), fullgraph=True, backend="aot_eager")
     table, index, outer = case((2, 20, 6, (9, 3)), seed=5)
     expected, small = summed(table, index, outer, "reference"), table.float().requires_grad_()
@@ -96,5 +101,5 @@ def interpreted() -> None:
 @pytest.mark.slow
 def test_the_kernel_under_the_interpreter() -> None:
     found: dict[str, float] = json.loads(kernel_checks.interpreted(interpreted))
-    assert set(found) == {*map(str, INTERPRETED), "compiled"}
+    assert set(found) == {*map(str, INTERPRETED), "no rows", "compiled"}
     assert max(found.values()) < 1e-5, found

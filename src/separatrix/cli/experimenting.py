@@ -28,7 +28,7 @@ from separatrix.experiments.measurements import read_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.reproducing import known_in, known_of, measured_in, reproduce
-from separatrix.experiments.scheduling import packed, unfinished
+from separatrix.experiments.scheduling import further_jobs, packed, unfinished
 from separatrix.experiments.searching import found_in, search_study, space_of
 from separatrix.interop.model_folders import model_folder
 from separatrix.store import Run, Store
@@ -178,7 +178,7 @@ def require_gpu(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Non
         for asked, study in work
         if asked.budget != "smoke"
         and (asked.engine, asked.device) == ("local", "auto")
-        and still_to_do(asked, study, store)
+        and still_to_do(asked, study, store) + owed_further(study, store)
     ]
     if not needing:
         return
@@ -192,7 +192,8 @@ def require_gpu(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Non
 
 
 def _price(studies: Sequence[Study]) -> str:
-    jobs = [job for study in studies for job in projection_of(study).jobs]
+    projections = [projection_of(study) for study in studies]
+    jobs = [job for one in projections for job in (*one.jobs, *one.further)]
     known = [job.seconds for job in jobs if job.seconds is not None]
     if not known:
         return f"{len(jobs):,} jobs take a time on an H200 that nobody has measured"
@@ -212,7 +213,7 @@ def reachable(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Itera
     """In the block the cluster that work is for is connected; one that does not answer is refused first."""
     with ExitStack() as stack:
         for asked, study in work:
-            if asked.engine == "ray" and still_to_do(asked, study, store):
+            if asked.engine == "ray" and still_to_do(asked, study, store) + owed_further(study, store):
                 from separatrix.experiments.cluster.ray_connection import connected  # few have a cluster
 
                 answers = sys.stdout
@@ -222,13 +223,20 @@ def reachable(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Itera
 
 
 def still_to_do(asked: Asked, study: Study, store: Store | None) -> int:
-    """How many jobs a study lacks, or cells that a search is not done with."""
+    """How many jobs a study lacks, or cells that a search is not done with; what is trained for longer where
+    a model has not learned its task is not among them.
+    """
     if asked.search == "optuna":
         cells = [cell for cell in study.cells if cell.jobs]
         found = [] if store is None else [found_in(space_of(cell.jobs), store) for cell in cells]
         return len(cells) - sum(one.solved or one.trials >= asked.trials for one in found)
     jobs = packed(study)
     return len(jobs if store is None else unfinished(jobs, store))
+
+
+def owed_further(study: Study, store: Store | None) -> int:
+    """How many jobs models are owed that the store has trained, and that have not learned their task."""
+    return 0 if store is None else len(unfinished(further_jobs(study, known_of(store)), store))
 
 
 def _engine(asked: Asked, study: Study, observer: Observer, *, ends: float | None = None) -> Engine:
@@ -256,7 +264,7 @@ class _Searching:
         self._engine, self._study, self._asked = engine, study, asked
 
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
-        """Search; jobs that are none of the grid's are second looks, and are done as they are."""
+        """Search; jobs that are none of the grid's follow from what was found, and are done as they are."""
         if not {job.key for job in jobs} <= {job.key for job in packed(self._study)}:
             return self._engine.run(jobs, store, tell=tell)
         return search_study(

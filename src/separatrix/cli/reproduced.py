@@ -33,6 +33,7 @@ from separatrix.files import replace_file
 from separatrix.records import JsonObject
 from separatrix.store import Run, Store
 from separatrix.store.bundles import bundle_runs
+from separatrix.training.jobs import Job
 
 __all__ = [
     "Plan",
@@ -111,6 +112,8 @@ class Plan:
     study: Study
     left: int
     """Jobs that the store lacks, or cells that a search is not done with."""
+    owed: int
+    """Jobs for models of the store that have not learned their task in the steps they had."""
     projection: Projection
 
     @property
@@ -124,11 +127,17 @@ class Plan:
             "measured": sum(not cell.jobs for cell in self.study.cells),
             "jobs": len(jobs),
             "left": self.left,
+            "owed_further": self.owed,
             "members": sum(len(job.members) for job in jobs),
-            "steps": sum(job.training.steps * len(job.members) for job in jobs),
+            "steps": _steps(jobs),
+            "further_steps": _steps(self.study.further),
             "h200_minutes": _minutes(self.projection),
             "projection": self.projection.to_fields(),
         }
+
+
+def _steps(jobs: Iterable[Job]) -> int:
+    return sum(job.training.steps * len(job.members) for job in jobs)
 
 
 def print_plans(plans: Sequence[Plan], *, as_json: bool, together: bool) -> None:
@@ -149,7 +158,7 @@ def print_plans(plans: Sequence[Plan], *, as_json: bool, together: bool) -> None
             table.add_row(name, text)
         console.print(table)
     if together:
-        known = [minutes for plan in plans if (minutes := _minutes(plan.projection)) is not None]
+        known = [plan.projection.most_minutes for plan in plans if _minutes(plan.projection) is not None]
         console.print()
         console.print(f"Together at most about {time_taken(sum(known))} on one H200.")
 
@@ -163,9 +172,11 @@ def _plan_rows(plan: Plan) -> list[tuple[str, str]]:
     elif fields["jobs"]:
         there = fields["jobs"] - plan.left
         known = f", {there:,} of them in the store already" if there else ""
-        rows.append(("jobs", f"{fields['jobs']:,}{known}"))
+        owed = f"; {plan.owed:,} more to train models for longer" if plan.owed else ""
+        rows.append(("jobs", f"{fields['jobs']:,}{known}{owed}"))
         rows.append(("members", f"{fields['members']:,}"))
-        rows.append(("steps", f"{fields['steps']:,} at most, of all members together"))
+        more = f", and {fields['further_steps']:,} more" if fields["further_steps"] else ""
+        rows.append(("steps", f"{fields['steps']:,}{more} at most, of all members together"))
     return [*rows, ("time", "\n".join(plan.projection.lines()))]
 
 

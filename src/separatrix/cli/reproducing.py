@@ -297,7 +297,7 @@ class _Call:
 
     def plan(self) -> int:
         """Say what it would cost."""
-        from separatrix.cli.experimenting import everything_known, still_to_do
+        from separatrix.cli.experimenting import everything_known, owed_further, still_to_do
         from separatrix.cli.reproduced import Plan, print_plans
         from separatrix.experiments.projecting import projection_of
 
@@ -308,6 +308,7 @@ class _Call:
                 asked=asked,
                 study=study,
                 left=still_to_do(asked, study, store),
+                owed=owed_further(study, store),
                 projection=projection_of(study, solved=solved),
             )
             for asked, study in self._work()

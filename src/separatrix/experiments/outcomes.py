@@ -237,16 +237,14 @@ def _trained_cell(
 ) -> CellOutcome:
     runs = _answering(cell, by_question)
     paper, said = _printed(table, cell)
-    finished = [run for run in runs if run.status in FINISHED and run.accuracy is not None]
-    silent = cell.decoded and bool(finished) and not any(run.key in known.decoded for run in finished)
-    if cell.decoded:
-        finished = [run for run in finished if run.key in known.decoded]
+    ended = [run for run in runs if run.status in FINISHED and run.accuracy is not None]
+    finished = [run for run in ended if not cell.decoded or run.key in known.decoded]
     if not finished:
         return CellOutcome(
             cell=cell,
             state="under way" if runs else "not run",
             runs=len(runs),
-            note="trained, and not decoded yet" if silent else "",
+            note="trained, and not decoded yet" if ended else "",
             paper=paper,
             paper_said=said,
         )
@@ -256,7 +254,7 @@ def _trained_cell(
         finished,
         key=lambda run: (-_accuracy(run, cell, known), -(run.label_accuracy or 0.0), run.steps, run.key),
     )
-    asked = _asked_of(cell, finished)
+    asked = _asked_of(cell, ended)
     training, member = best.config["training"], best.config["member"]
     assert isinstance(training, Mapping)
     assert isinstance(member, Mapping)
@@ -270,10 +268,10 @@ def _trained_cell(
         runs=len(runs),
         steps=best.steps,
         most_steps=max(asked, int(str(training["steps"]))),
-        full_budget=any(run.steps >= asked or run.solved_at is not None for run in finished),
+        full_budget=any(run.steps >= asked or run.solved_at is not None for run in ended),
         rate=float(str(member["lr"])),
-        seeds=tuple(sorted({_seed(run) for run in finished})),
-        seconds=sum(run.seconds for run in finished),
+        seeds=tuple(sorted({_seed(run) for run in ended})),
+        seconds=sum(run.seconds for run in ended),
         note="" if score is None else score.note,
         paper=paper,
         paper_said=said,

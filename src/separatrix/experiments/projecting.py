@@ -83,8 +83,13 @@ class Projection:
 
     @property
     def further_hours(self) -> float:
-        """At most, if no model learns its task at first."""
+        """At most, if no model learns its task at first, without those for which nothing was measured."""
         return sum(job.seconds or 0.0 for job in self.further) / 3600
+
+    @property
+    def most_minutes(self) -> float:
+        """All of it at most, with what is trained for longer."""
+        return self.minutes + 60 * self.further_hours
 
     @property
     def seconds(self) -> float:
@@ -131,9 +136,11 @@ class Projection:
                 f"about {_in_words(3600 * self.ended_hours)}."
             )
         if self.further_hours:
+            unmeasured = sum(job.seconds is None for job in self.further)
+            rest = f", without {unmeasured:,} whose rates were not measured" if unmeasured else ""
             lines.append(
                 "Models that have not learned their task then are trained for longer: at most about "
-                f"{_in_words(3600 * self.further_hours)} more."
+                f"{_in_words(3600 * self.further_hours)} more{rest}."
             )
         longest = max(self.jobs, key=lambda job: job.seconds or 0.0)
         if longest.seconds:
@@ -191,7 +198,10 @@ def projection_of(
         budget=study.budget,
         halving=drops,
         jobs=tuple(_time_of(job, _end_of(job, ends), known) for job in jobs),
-        further=tuple(_time_of(job, _end_of(job, ends), known) for job in study.further),
+        further=tuple(
+            _time_of(job, _end_of(job, ends), known)
+            for job in (_undropped(job) if halving is False else job for job in study.further)
+        ),
     )
 
 

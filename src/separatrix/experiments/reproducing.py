@@ -67,10 +67,8 @@ def reproduce(
             ran = _went_further(study, store, runner, say, ran)
         if not ran.interrupted:
             _written(study, store, device=device, tell=say)
-            if study.budget == "paper":
-                ran = _looked_again(study, store, runner, say, ran)
+            ran = _looked_again(study, store, runner, say, ran, device=device)
         if not ran.interrupted:
-            _written(study, store, device=device, tell=say)
             _counted(study, store, tell=say)
         outcome = outcome_of(study, known_of(store), measured=measured_in(study, store))
     return Reproduction(
@@ -96,25 +94,33 @@ def _trained(jobs: Sequence[Job], store: Store, engine: Engine, tell: Tell) -> R
     return engine.run(left, store, tell=tell) if left else Ran(done=0)
 
 
-def _went_further(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
-    """Cells that are given more steps where they have not learned their task."""
-    jobs = further_jobs(study, known_of(store))
-    if jobs:
-        tell(f"{len(jobs):,} models have not learned their task and are trained for longer.")
-    return _and_then(ran, _trained(jobs, store, engine, tell))
-
-
-def _and_then(ran: Ran, more: Ran) -> Ran:
+def _and_then(ran: Ran, jobs: Sequence[Job], store: Store, engine: Engine, tell: Tell, *, which: str) -> Ran:
+    """More jobs, if the store lacks them, and what came of all."""
+    left = unfinished(jobs, store)
+    if not left:
+        return ran
+    tell(f"Cells {which}: {len(left):,}.")
+    more = engine.run(left, store, tell=tell)
     return Ran(done=ran.done + more.done, failed=ran.failed + more.failed, interrupted=more.interrupted)
 
 
-def _looked_again(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
+def _went_further(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
+    """Cells that are given more steps where they have not learned their task."""
+    jobs = further_jobs(study, known_of(store))
+    which = "that have not learned their task, and are trained for longer"
+    return _and_then(ran, jobs, store, engine, tell, which=which)
+
+
+def _looked_again(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran, *, device: str) -> Ran:
     """Cells whose full budget ended far from the paper, with other seeds and the neighbouring rates."""
-    outcome = outcome_of(study, known_of(store), measured={})
-    jobs = second_looks(outcome)
-    if jobs:
-        tell(f"{len(jobs):,} cells lie more than 5 points from the paper and are trained again.")
-    return _and_then(ran, _trained(jobs, store, engine, tell))
+    if study.budget != "paper":
+        return ran
+    jobs = second_looks(outcome_of(study, known_of(store), measured={}))
+    which = "that lie more than 5 points from the paper, and are trained again"
+    after = _and_then(ran, jobs, store, engine, tell, which=which)
+    if after.done > ran.done and not after.interrupted:
+        _written(study, store, device=device, tell=tell)
+    return after
 
 
 def _written(study: Study, store: Store, *, device: str, tell: Tell) -> None:

@@ -5,7 +5,7 @@ Cells that ask for the same task, model and training share a population: their m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -27,14 +27,24 @@ def packed(study: Study) -> tuple[Job, ...]:
 
 
 def further_jobs(study: Study, known: Known) -> tuple[Job, ...]:
-    """Those of cells whose models have not learned their task in the steps that they had."""
-    cells = [cell for cell in study.cells if cell.further]
-    wanted = [
-        cell
-        for cell in cells
-        if wants_more(cell, [run for run in fitting(cell, known.runs) if run.status in FINISHED])
-    ]
-    return _joined(job for cell in wanted for job in cell.further)
+    """Those of cells whose models have not learned their task in the steps that they had, each with the
+    learning rate that came furthest.
+    """
+    found = []
+    for cell in [cell for cell in study.cells if cell.further]:
+        ended = [run for run in fitting(cell, known.runs) if run.status in FINISHED]
+        if wants_more(cell, ended):
+            best = max(ended, key=lambda run: (run.accuracy or 0.0, run.label_accuracy or 0.0))
+            found += [replace(job, members=_at_the_rate_of(best, job.members)) for job in cell.further]
+    return _joined(found)
+
+
+def _at_the_rate_of(run: Run, members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, one for each seed, with a run's learning rate."""
+    member = run.config["member"]
+    assert isinstance(member, Mapping)
+    rate = float(str(member["lr"]))
+    return tuple({each.seed: replace(each, lr=rate) for each in members}.values())
 
 
 def _joined(jobs: Iterable[Job]) -> tuple[Job, ...]:

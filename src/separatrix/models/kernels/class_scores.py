@@ -1,7 +1,10 @@
 """What scores of classes cost and whether they choose rightly: −log softmax(s)_y, and whether y wins.
 
-The class with the highest score wins, of several the first. Scores of every position for every class are by
-far the largest thing that a small model with many labels computes, so on a GPU each of them is read once.
+The class with the highest score wins, of several the first; where a score is no number the cost is none, and
+nobody has won. Targets are classes: one that is none is refused, or on a GPU costs no number.
+
+Scores of every position for every class are by far the largest thing that a small model with many labels
+computes, so on a GPU each of them is read once.
 """
 
 from __future__ import annotations
@@ -37,5 +40,5 @@ def reference(
 ) -> tuple[Float[Tensor, "*lead"], Bool[Tensor, "*lead"]]:
     """The definition, which is also the fastest that plain PyTorch has."""
     scores = scores if scores.dtype == torch.float64 else scores.float()
-    costs = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="none")
-    return costs.view(targets.shape), scores.argmax(-1) == targets
+    costs = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="none").view(targets.shape)
+    return costs, (scores.argmax(-1) == targets) & ~costs.detach().isnan()

@@ -2,6 +2,7 @@
 
 y_t = Σ_{s ≤ t} k_{t−s} u_s, in three ways. The reference adds up shifted inputs. Short inputs are multiplied
 by the kernel's Toeplitz matrix: length² numbers a channel, but matrix products are what hardware does best.
+Under autocast they round both factors to its type, as linear maps do, where the transform keeps float32.
 Long ones go through the fast Fourier transform, with at least as many zeros behind them as they are long, so
 that nothing comes round. Channels stand before the batch and positions are last, as both fast ways want it.
 """

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from separatrix.errors import InvalidInput
 from separatrix.models.kernels.choice import Backend, chosen
 
 __all__ = ["OFFERS", "table_rows"]
@@ -39,6 +40,8 @@ def table_rows(
         backend = chosen(backend, table, offers=OFFERS) if few else "reference"
     if chosen(backend, table, offers=OFFERS) == "reference":
         return _gathered(table, index)
+    if backend == "triton" and table.dtype == torch.float64:
+        raise InvalidInput(f"backend=triton computes in float32 and in 16 bits; got {table.dtype}.")
     return _Rows.apply(table, index, backend == "triton")  # type: ignore[no-any-return, no-untyped-call]
 
 

@@ -17,6 +17,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from separatrix.errors import InvalidInput
+
 __all__ = ["class_costs"]
 
 _AT_ONCE: Final = 4096
@@ -25,6 +27,8 @@ _AT_ONCE: Final = 4096
 
 def class_costs(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Costs in float32, and which are right."""
+    if scores.dtype == torch.float64:
+        raise InvalidInput(f"backend=triton computes in float32 and in 16 bits; got {scores.dtype}.")
     flat = scores.reshape(-1, scores.shape[-1])
     costs, right, _ = _judged(flat, targets.reshape(-1))
     return costs.view(targets.shape), right.view(targets.shape)
@@ -51,15 +55,16 @@ def _judged(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     right = scores.new_empty(rows, dtype=torch.bool)
     high, wide, programs = _blocks(rows, classes)
     if rows:
-        _forward[programs,](
-            scores, targets, costs, right, logs, rows, classes, scores.stride(0), high=high, wide=wide
-        )
+        with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]
+            _forward[programs,](
+                scores, targets, costs, right, logs, rows, classes, scores.stride(0), high=high, wide=wide
+            )
     return costs, right, logs
 
 
 @_judged.register_fake
 def _(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    costs = scores.new_empty(len(scores), dtype=torch.float32)
+    costs = scores.new_empty(scores.shape[0], dtype=torch.float32)
     return costs, torch.empty_like(costs, dtype=torch.bool), torch.empty_like(costs)
 
 
@@ -71,9 +76,10 @@ def _slopes(outer: Tensor, scores: Tensor, targets: Tensor, logs: Tensor) -> Ten
     found = scores.new_empty(scores.shape)
     high, wide, programs = _blocks(rows, classes)
     if rows:
-        _backward[programs,](
-            outer, scores, targets, logs, found, rows, classes, scores.stride(0), high=high, wide=wide
-        )
+        with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]
+            _backward[programs,](
+                outer, scores, targets, logs, found, rows, classes, scores.stride(0), high=high, wide=wide
+            )
     return found
 
 
@@ -124,11 +130,13 @@ def _forward(
     exponentials = tl.where(inside, tl.exp(scores - highest[:, None]), 0.0)
     log = highest + tl.log(tl.sum(exponentials, axis=1))
     own = tl.sum(tl.where(kind[None, :] == target[:, None], scores, 0.0), axis=1)
-    # Said of what stays behind the target's and not of what is ahead, so that no number is ahead.
+    own = tl.where((target >= 0) & (target < classes), own, float("nan"))
+    cost = log - own
+    # Said of what stays behind the target's and not of what is ahead, so that what is no number is ahead.
     behind = (scores < own[:, None]) | ((scores == own[:, None]) & (kind[None, :] >= target[:, None]))
     ahead = tl.max((inside & (behind == 0)).to(tl.int32), axis=1)
-    tl.store(costs_at + row, log - own, mask=row < rows)
-    tl.store(right_at + row, ahead == 0, mask=row < rows)
+    tl.store(costs_at + row, cost, mask=row < rows)
+    tl.store(right_at + row, (ahead == 0) & (tl.abs(cost) >= 0), mask=row < rows)
     tl.store(logs_at + row, log, mask=row < rows)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -28,38 +29,44 @@ _WARPS: Final = 8
 def forward(inward: Tensor, weight: Tensor, h: Tensor, c: Tensor, gates: Tensor, *, kept: bool) -> None:
     """Fill h, and if `kept` the open gates and c of every step."""
     members, batch, length, width = h.shape
-    _forward[triton.cdiv(batch, _ROWS), members](
-        inward,
-        weight,
-        h,
-        c,
-        gates,
-        batch,
-        length,
-        width,
-        kept=kept,
-        rows=_ROWS,
-        wide=max(16, triton.next_power_of_2(width)),
-        num_warps=_WARPS,
-    )
+    if not h.numel():
+        return
+    with torch.cuda.device_of(h):  # type: ignore[no-untyped-call]
+        _forward[triton.cdiv(batch, _ROWS), members](
+            inward,
+            weight,
+            h,
+            c,
+            gates,
+            batch,
+            length,
+            width,
+            kept=kept,
+            rows=_ROWS,
+            wide=max(16, triton.next_power_of_2(width)),
+            num_warps=_WARPS,
+        )
 
 
 def backward(outer: Tensor, weight: Tensor, c: Tensor, gates: Tensor, slopes: Tensor) -> None:
     """Fill the gradients of all gates."""
     members, batch, length, width = outer.shape
-    _backward[triton.cdiv(batch, _ROWS), members](
-        outer,
-        weight,
-        c,
-        gates,
-        slopes,
-        batch,
-        length,
-        width,
-        rows=_ROWS,
-        wide=max(16, triton.next_power_of_2(width)),
-        num_warps=_WARPS,
-    )
+    if not outer.numel():
+        return
+    with torch.cuda.device_of(outer):  # type: ignore[no-untyped-call]
+        _backward[triton.cdiv(batch, _ROWS), members](
+            outer,
+            weight,
+            c,
+            gates,
+            slopes,
+            batch,
+            length,
+            width,
+            rows=_ROWS,
+            wide=max(16, triton.next_power_of_2(width)),
+            num_warps=_WARPS,
+        )
 
 
 @triton.jit

@@ -33,6 +33,8 @@ def summed_uses(gradient: Tensor, index: Tensor, rows: int, low: bool) -> Tensor
     """Of (member, use, width) and (member, use), the sums over each row's uses; `low` rounds to bfloat16."""
     gradient, index = gradient.contiguous(), index.contiguous()
     members, uses, width = gradient.shape
+    if not rows * width:
+        return gradient.new_zeros(members, rows, width)
     row_block = min(_MOST_ROWS, max(16, triton.next_power_of_2(rows)))
     column_block = min(_MOST_COLUMNS, max(16, triton.next_power_of_2(width)))
     column_blocks = triton.cdiv(width, column_block)
@@ -41,21 +43,22 @@ def summed_uses(gradient: Tensor, index: Tensor, rows: int, low: bool) -> Tensor
     parts = max(1, min(_MOST_PARTS, _PROGRAMS // blocks, triton.cdiv(uses, 2 * _AT_ONCE)))
     found = gradient.new_empty(members, parts, rows, width)
     if found.numel():
-        _sums[parts, blocks, members](
-            gradient,
-            index,
-            found,
-            uses,
-            rows,
-            width,
-            triton.cdiv(uses, parts),
-            column_blocks,
-            low=low,
-            row_block=row_block,
-            column_block=column_block,
-            at_once=_AT_ONCE,
-            num_warps=4,
-        )
+        with torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
+            _sums[parts, blocks, members](
+                gradient,
+                index,
+                found,
+                uses,
+                rows,
+                width,
+                triton.cdiv(uses, parts),
+                column_blocks,
+                low=low,
+                row_block=row_block,
+                column_block=column_block,
+                at_once=_AT_ONCE,
+                num_warps=4,
+            )
     return found.sum(1)
 
 
