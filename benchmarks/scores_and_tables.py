@@ -2,6 +2,7 @@
 
     python -m benchmarks.scores_and_tables [--json PATH]
     python -m benchmarks.scores_and_tables --device cuda     # in CUDA graphs, the plain ways compiled
+    python -m benchmarks.scores_and_tables --sweep           # scores cut into other programs (CUDA only)
 
 Forward and backward together; ways take turns, and the fastest turn of each counts. Sizes on a GPU are those
 of seven members of width 64 on equality by next characters at N = 800, batch 64. The share of the roofline is
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,24 @@ def measure(part: str, device: str, turns: int) -> list[Row]:
     return rows
 
 
+def sweep(turns: int) -> None:
+    """Milliseconds with other numbers of scores and warps in a program, the usual ones among them."""
+    from separatrix.models.kernels import triton_class_scores as kernels  # noqa: PLC0415
+
+    usual = vars(kernels)["_AT_ONCE"], vars(kernels)["_WARPS"]
+    for at_once, warps in product((1024, 2048, 4096, 8192), (1, 2, 4, 8)):
+        vars(kernels).update(_AT_ONCE=at_once, _WARPS=warps)
+        run = captured(scores_runs("cuda")[0]["ours, Triton"])
+        times = []
+        for _ in range(turns):
+            start = time.perf_counter()
+            run()
+            times.append(1e3 * (time.perf_counter() - start) / 5)
+        mark = ", as it is" if (at_once, warps) == usual else ""
+        print(f"{at_once:,} scores, {warps} warps: {min(times):.3f} ms{mark}", flush=True)
+    vars(kernels).update(_AT_ONCE=usual[0], _WARPS=usual[1])
+
+
 def page(rows: Sequence[Row], device: str) -> str:
     """The figures as tables, each way beside the first."""
     parts = []
@@ -128,8 +148,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="speed of class scores and token tables")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
+    if asked.sweep:
+        if not torch.cuda.is_available():
+            parser.error("--sweep needs a GPU, and there is none here")
+        sweep(asked.turns)
+        return
     rows: list[Row] = []
     for part in PARTS:
         rows += measure(part, asked.device, asked.turns)

@@ -23,6 +23,7 @@ __all__ = ["class_costs"]
 
 _AT_ONCE: Final = 4096
 """Scores of a program."""
+_WARPS: Final = 4
 
 
 def class_costs(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +58,17 @@ def _judged(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if rows:
         with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]
             _forward[programs,](
-                scores, targets, costs, right, logs, rows, classes, scores.stride(0), high=high, wide=wide
+                scores,
+                targets,
+                costs,
+                right,
+                logs,
+                rows,
+                classes,
+                scores.stride(0),
+                high=high,
+                wide=wide,
+                num_warps=_WARPS,
             )
     return costs, right, logs
 
@@ -78,7 +89,17 @@ def _slopes(outer: Tensor, scores: Tensor, targets: Tensor, logs: Tensor) -> Ten
     if rows:
         with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]
             _backward[programs,](
-                outer, scores, targets, logs, found, rows, classes, scores.stride(0), high=high, wide=wide
+                outer,
+                scores,
+                targets,
+                logs,
+                found,
+                rows,
+                classes,
+                scores.stride(0),
+                high=high,
+                wide=wide,
+                num_warps=_WARPS,
             )
     return found
 
