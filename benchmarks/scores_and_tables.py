@@ -113,7 +113,7 @@ def measure(part: str, device: str, turns: int) -> list[Row]:
 
 def sweep(turns: int) -> None:
     """Milliseconds with other numbers of scores and warps in a program, the usual ones among them."""
-    from separatrix.models.kernels import triton_class_scores as kernels  # noqa: PLC0415
+    from separatrix.models.kernels import triton_class_scores as kernels
 
     usual = vars(kernels)["_AT_ONCE"], vars(kernels)["_WARPS"]
     for at_once, warps in product((1024, 2048, 4096, 8192), (1, 2, 4, 8)):
