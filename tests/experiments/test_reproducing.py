@@ -209,10 +209,10 @@ def test_what_was_cut_off_is_not_trained_for_longer(tmp_path: Path) -> None:
     (job,), (longer,) = study.jobs, study.further
     assert replace(longer, training=replace(longer.training, steps=15_625)) == job
     few = fake_run(job, correct=600, steps=8_000)
-    assert further_jobs(study, known([few])) == ()
-    assert further_jobs(study, known([])) == ()
-    assert further_jobs(study, known([few, fake_run(job, correct=600)])) == (longer,)
-    assert further_jobs(study, known([fake_run(job, correct=600), fake_run(longer, correct=995)])) == ()
+    assert further_jobs(study, [few]) == ()
+    assert further_jobs(study, []) == ()
+    assert further_jobs(study, [few, fake_run(job, correct=600)]) == (longer,)
+    assert further_jobs(study, [fake_run(job, correct=600), fake_run(longer, correct=995)]) == ()
     before, after = (
         outcome_of(study, known(runs), measured={}).cells[0]
         for runs in ([fake_run(job, correct=600)], [fake_run(longer, correct=995)])
@@ -244,7 +244,7 @@ def test_what_is_trained_for_longer_has_the_rate_that_came_furthest() -> None:
     (job,) = study.jobs
     found = replace(job, members=tuple(replace(job.members[0], lr=lr) for lr in (1e-3, 2e-4, 5e-5)))
     runs = [fake_run(found, number, correct=right) for number, right in enumerate((500, 700, 600))]
-    (longer,) = further_jobs(study, known(runs))
+    (longer,) = further_jobs(study, runs)
     assert [(member.lr, member.seed) for member in longer.members] == [(2e-4, 0)]
 
 

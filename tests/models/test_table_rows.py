@@ -102,4 +102,4 @@ def interpreted() -> None:
 def test_the_kernel_under_the_interpreter() -> None:
     found: dict[str, float] = json.loads(kernel_checks.interpreted(interpreted))
     assert set(found) == {*map(str, INTERPRETED), "no rows", "compiled"}
-    assert max(found.values()) < 1e-5, found
+    assert all(value < 1e-5 for value in found.values()), found  # which no NaN is

@@ -236,7 +236,7 @@ def still_to_do(asked: Asked, study: Study, store: Store | None) -> int:
 
 def owed_further(study: Study, store: Store | None) -> int:
     """How many jobs models are owed that the store has trained, and that have not learned their task."""
-    return 0 if store is None else len(unfinished(further_jobs(study, known_of(store)), store))
+    return 0 if store is None else len(unfinished(further_jobs(study, store.runs()), store))
 
 
 def _engine(asked: Asked, study: Study, observer: Observer, *, ends: float | None = None) -> Engine:

@@ -26,6 +26,8 @@ __all__ = [
     "PanelOutcome",
     "Separation",
     "StudyOutcome",
+    "best_run",
+    "ended_runs",
     "fitting",
     "outcome_of",
     "wants_more",
@@ -213,6 +215,24 @@ def fitting(cell: Cell, runs: Iterable[Run]) -> tuple[Run, ...]:
     return _answering(cell, _grouped(runs))
 
 
+def best_run(cell: Cell, runs: Iterable[Run]) -> Run | None:
+    """Of a cell's finished runs the one that answers best when it is told what it should have written."""
+    return max(
+        ended_runs(cell, runs),
+        key=lambda run: (run.accuracy or 0.0, run.label_accuracy or 0.0),
+        default=None,
+    )
+
+
+def ended_runs(cell: Cell, runs: Iterable[Run]) -> list[Run]:
+    """A cell's runs that were trained to their end and tested."""
+    return _ended(fitting(cell, runs))
+
+
+def _ended(runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if run.status in FINISHED and run.accuracy is not None]
+
+
 def _answering(cell: Cell, by_question: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:
     questions = {_question(job.task.to_fields(), job.model.to_fields()) for job in cell.jobs}
     return tuple(run for question in sorted(questions) for run in by_question.get(question, ()))
@@ -237,7 +257,7 @@ def _trained_cell(
 ) -> CellOutcome:
     runs = _answering(cell, by_question)
     paper, said = _printed(table, cell)
-    ended = [run for run in runs if run.status in FINISHED and run.accuracy is not None]
+    ended = _ended(runs)
     finished = [run for run in ended if not cell.decoded or run.key in known.decoded]
     if not finished:
         return CellOutcome(
@@ -255,9 +275,8 @@ def _trained_cell(
         key=lambda run: (-_accuracy(run, cell, known), -(run.label_accuracy or 0.0), run.steps, run.key),
     )
     asked = _asked_of(cell, ended)
-    training, member = best.config["training"], best.config["member"]
+    training = best.config["training"]
     assert isinstance(training, Mapping)
-    assert isinstance(member, Mapping)
     score = known.decoded[best.key] if cell.decoded else None
     return CellOutcome(
         cell=cell,
@@ -269,7 +288,7 @@ def _trained_cell(
         steps=best.steps,
         most_steps=max(asked, int(str(training["steps"]))),
         full_budget=any(run.steps >= asked or run.solved_at is not None for run in ended),
-        rate=float(str(member["lr"])),
+        rate=best.rate,
         seeds=tuple(sorted({_seed(run) for run in ended})),
         seconds=sum(run.seconds for run in ended),
         note="" if score is None else score.note,

@@ -17,7 +17,7 @@ import torch
 from separatrix.experiments.cells import Study
 from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step
 from separatrix.options import require
-from separatrix.records import JsonObject, thaw
+from separatrix.records import JsonObject
 from separatrix.store import Run, key_of
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Training
@@ -284,10 +284,9 @@ def _ends(runs: Iterable[Run]) -> Mapping[str, Sequence[tuple[float, int]]]:
     """Learning rates with the steps at which they solved a task, by model and task."""
     found: dict[str, list[tuple[float, int]]] = {}
     for run in runs:
-        member = thaw(run.config["member"])
-        if run.solved_at is not None and isinstance(member, dict):
+        if run.solved_at is not None:
             question = key_of({"task": run.config["task"], "model": run.config["model"]})
-            found.setdefault(question, []).append((float(str(member["lr"])), run.solved_at))
+            found.setdefault(question, []).append((run.rate, run.solved_at))
     return found
 
 

@@ -15,17 +15,16 @@ import torch
 from separatrix.errors import InvalidInput, SeparatrixError, UnknownName
 from separatrix.evidence import Decoded
 from separatrix.experiments import study_of
-from separatrix.experiments.cells import Cell, Measured, Study
+from separatrix.experiments.cells import Measured, Study
 from separatrix.experiments.decoded import decoded_score, measured
 from separatrix.experiments.engines import Engine, Failure, Ran, Tell
 from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.measurements import measured_now, series_in, write_series
-from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
+from separatrix.experiments.outcomes import Known, StudyOutcome, best_run, outcome_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.scheduling import further_jobs, packed, second_looks, unfinished
-from separatrix.store import Point, Run, Store
+from separatrix.store import Point, Store
 from separatrix.store.bundles import Bundle
-from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
 from separatrix.training.running import chosen_device, load_run
 
@@ -106,7 +105,7 @@ def _and_then(ran: Ran, jobs: Sequence[Job], store: Store, engine: Engine, tell:
 
 def _went_further(study: Study, store: Store, engine: Engine, tell: Tell, ran: Ran) -> Ran:
     """Cells that are given more steps where they have not learned their task."""
-    jobs = further_jobs(study, known_of(store))
+    jobs = further_jobs(study, store.runs())
     which = "that have not learned their task, and are trained for longer"
     return _and_then(ran, jobs, store, engine, tell, which=which)
 
@@ -149,12 +148,6 @@ def _counted(study: Study, store: Store, *, tell: Tell) -> None:
     for number, series in enumerate(left, start=1):
         tell(f"Measures {rows[series.key]}, {number:,} of {len(left):,}.")
         write_series(store, measured_now(series))
-
-
-def best_run(cell: Cell, runs: tuple[Run, ...]) -> Run | None:
-    """Of a cell's finished runs the one that answers best when it is told what it should have written."""
-    finished = [run for run in fitting(cell, runs) if run.status in FINISHED and run.accuracy is not None]
-    return max(finished, key=lambda run: (run.accuracy or 0.0, run.label_accuracy or 0.0), default=None)
 
 
 class _Curves(Mapping[str, tuple[Point, ...]]):

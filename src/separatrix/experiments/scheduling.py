@@ -5,12 +5,12 @@ Cells that ask for the same task, model and training share a population: their m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from separatrix.experiments.cells import Study
-from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, wants_more
+from separatrix.experiments.outcomes import StudyOutcome, best_run, ended_runs, fitting, wants_more
 from separatrix.store import Run, Store, key_of
 from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
@@ -26,24 +26,20 @@ def packed(study: Study) -> tuple[Job, ...]:
     return _joined(study.jobs)
 
 
-def further_jobs(study: Study, known: Known) -> tuple[Job, ...]:
+def further_jobs(study: Study, runs: Sequence[Run]) -> tuple[Job, ...]:
     """Those of cells whose models have not learned their task in the steps that they had, each with the
     learning rate that came furthest.
     """
     found = []
     for cell in [cell for cell in study.cells if cell.further]:
-        ended = [run for run in fitting(cell, known.runs) if run.status in FINISHED]
-        if wants_more(cell, ended):
-            best = max(ended, key=lambda run: (run.accuracy or 0.0, run.label_accuracy or 0.0))
-            found += [replace(job, members=_at_the_rate_of(best, job.members)) for job in cell.further]
+        best = best_run(cell, runs)
+        if best is not None and wants_more(cell, ended_runs(cell, runs)):
+            found += [replace(job, members=_at(best.rate, job.members)) for job in cell.further]
     return _joined(found)
 
 
-def _at_the_rate_of(run: Run, members: Iterable[Member]) -> tuple[Member, ...]:
-    """The members, one for each seed, with a run's learning rate."""
-    member = run.config["member"]
-    assert isinstance(member, Mapping)
-    rate = float(str(member["lr"]))
+def _at(rate: float, members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, one for each seed, with this learning rate."""
     return tuple({each.seed: replace(each, lr=rate) for each in members}.values())
 
 

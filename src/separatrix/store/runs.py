@@ -153,6 +153,11 @@ class Run(Record):
         chosen = params.get("initial") if isinstance(params, Mapping) else None
         return chosen if isinstance(chosen, str) else None
 
+    @property
+    def rate(self) -> float:
+        """Its learning rate."""
+        return float(str(self._part("member")["lr"]))
+
     def _part(self, name: str) -> Mapping[str, JsonValue]:
         part = self.config[name]
         assert isinstance(part, Mapping)

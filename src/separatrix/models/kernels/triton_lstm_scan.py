@@ -1,10 +1,10 @@
 """The LSTM's recurrence on a GPU: one kernel launch a time step, for all members at once.
 
 Few cells have a kernel for all steps together, in `triton_lstm_whole`; this is for more of them. A step needs
-all of h before it, so steps follow one another and each costs a launch. Captured in a CUDA graph
-that is a few microseconds, which all members share: a program takes one member, a block of examples and one
-of hidden units, multiplies h_{t−1} with the columns of its units' four gates, and ends the step for them.
-Backwards likewise, and the weights' gradient is one matrix product behind the last step.
+all of h before it, so steps follow one another and each costs a launch. Captured in a CUDA graph that is a
+few microseconds, which all members share: a program takes one member, a block of examples and one of hidden
+units, multiplies h_{t−1} with the columns of its units' four gates, and ends the step for them. Backwards
+likewise, and the weights' gradient is one matrix product behind the last step.
 
 Operands of products are as they come in, bfloat16 or float32; sums, gates and c are float32.
 """
