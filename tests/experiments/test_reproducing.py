@@ -235,6 +235,11 @@ def test_a_longer_run_that_is_not_decoded_counts_as_trained() -> None:
     assert (cell.full_budget, cell.far_off) == (True, True)
     (again,) = second_looks(outcome)
     assert (again.training.steps, [member.seed for member in again.members]) == (78_125, [1, 2])
+    other = replace(job, training=replace(job.training, steps=8_000))
+    lucky = fake_run(other, correct=700)
+    scores = {lucky.key: Measured(right=900, examples=1000)}
+    (cell,) = outcome_of(study, known([lucky, short], decoded=scores), measured={}).cells
+    assert (cell.steps, cell.most_steps, cell.full_budget) == (8_000, 78_125, False)
 
 
 def test_what_is_trained_for_longer_has_the_rate_that_came_furthest() -> None:
