@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,16 +113,22 @@ def captured(run: Run) -> Run:
     return replay
 
 
-def measure(device: str, length: int, turns: int) -> list[Row]:
-    """Milliseconds of every way at this length."""
-    found = ways(device, length)
-    runs = {name: captured(run) if device == "cuda" else run for name, (run, _) in found.items()}
+def fastest(runs: Mapping[str, Run], turns: int) -> dict[str, float]:
+    """Seconds of each run's fastest turn; they take turns."""
     times = dict.fromkeys(runs, float("inf"))
     for _ in range(turns):
         for name, run in runs.items():
             start = time.perf_counter()
             run()
             times[name] = min(times[name], time.perf_counter() - start)
+    return times
+
+
+def measure(device: str, length: int, turns: int) -> list[Row]:
+    """Milliseconds of every way at this length."""
+    found = ways(device, length)
+    runs = {name: captured(run) if device == "cuda" else run for name, (run, _) in found.items()}
+    times = fastest(runs, turns)
     members = inputs(device, length, torch.float32)[0].shape[0]
     repeats = 5 if device == "cuda" else 1
     rows = []

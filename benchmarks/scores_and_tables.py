@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
@@ -26,7 +25,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.ceilings import bytes_per_second
-from benchmarks.long_convolution import Run, captured
+from benchmarks.long_convolution import Run, captured, fastest
 from benchmarks.markdown import table
 from separatrix.models.kernels.choice import Backend
 from separatrix.models.kernels.class_scores import class_costs
@@ -95,15 +94,9 @@ def measure(part: str, device: str, turns: int) -> list[Row]:
     """Milliseconds of every way."""
     found, moved = (scores_runs if part == "scores" else table_runs)(device)
     runs = {name: captured(run) if device == "cuda" else run for name, run in found.items()}
-    times = dict.fromkeys(runs, float("inf"))
-    for _ in range(turns):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            times[name] = min(times[name], time.perf_counter() - start)
     repeats = 5 if device == "cuda" else 1
     rows = []
-    for name, seconds in times.items():
+    for name, seconds in fastest(runs, turns).items():
         row: Row = {"part": part, "way": name, "ms": 1e3 * seconds / repeats}
         if device == "cuda":
             row["roofline"] = moved / bytes_per_second() / (seconds / repeats)
@@ -119,13 +112,9 @@ def sweep(turns: int) -> None:
     for at_once, warps in product((1024, 2048, 4096, 8192), (1, 2, 4, 8)):
         vars(kernels).update(_AT_ONCE=at_once, _WARPS=warps)
         run = captured(scores_runs("cuda")[0]["ours, Triton"])
-        times = []
-        for _ in range(turns):
-            start = time.perf_counter()
-            run()
-            times.append(1e3 * (time.perf_counter() - start) / 5)
+        seconds = fastest({"ours": run}, turns)["ours"] / 5
         mark = ", as it is" if (at_once, warps) == usual else ""
-        print(f"{at_once:,} scores, {warps} warps: {min(times):.3f} ms{mark}", flush=True)
+        print(f"{at_once:,} scores, {warps} warps: {1e3 * seconds:.3f} ms{mark}", flush=True)
     vars(kernels).update(_AT_ONCE=usual[0], _WARPS=usual[1])
 
 
