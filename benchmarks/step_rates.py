@@ -153,8 +153,9 @@ def _alike(
 
 def _of_row(row: Row) -> Rate:
     """A rate that `measure` wrote."""
+    size = row["size"]
     return Rate(
-        size=Size(**row["size"]),
+        size=Size(**{"bands": 1, "positions": size["length"], **size}),
         compiled=True,
         steps_per_second=row["steps_per_second"],
         start_seconds=row["start_seconds"],
@@ -229,7 +230,7 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
             return
         job, rows = wanted
         try:
-            found.append((time_one or _timed)(replace(job, members=job.members[:rows])))
+            found.append((time_one or time_population)(replace(job, members=job.members[:rows])))
         except (RuntimeError, InvalidInput) as failure:
             failed.add((job.key, rows))
             print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
@@ -266,15 +267,16 @@ def _most_telling(
     return by_key[key], rows
 
 
-def _timed(job: Job, *, seconds: float = 2.0) -> Row:
+def time_population(job: Job, *, seconds: float = 2.0) -> Row:
     """A population's rate, and how long it took to begin."""
     torch.cuda.empty_cache()
     begun = time.perf_counter()
     engine = Course(job, placing_for(job, device="cuda")).engine
-    engine.run(1)
+    engine.run(job.training.bands)
     torch.cuda.synchronize()
     start = time.perf_counter() - begun
-    rate = timed(engine.run, seconds=seconds)
+    bands = job.training.bands
+    rate = bands * timed(lambda turns: engine.run(bands * turns), seconds=seconds)
     size = size_of(job)
     assert size is not None
     print(f"{size}: {rate:,.1f} steps/s, ready after {start:.0f} s", file=sys.stderr, flush=True)

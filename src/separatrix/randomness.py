@@ -84,12 +84,39 @@ def site_number(stream: str, site: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Band:
+    """One of `of` equal parts of any range, counted from its low end.
+
+    `number` may be a zero-dimensional int64 tensor on the device, so that one compiled sampler serves all.
+    """
+
+    number: int | Int[Tensor, ""]
+    of: int
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.of) or self.of < 1:
+            raise InvalidInput(f"A range has at least one band; got of={self.of!r}.")
+        if isinstance(self.number, Tensor):
+            if self.number.shape != () or self.number.dtype != torch.int64:
+                raise InvalidInput("The number of a band on the device is one int64 number without an axis.")
+        elif not _is_whole(self.number) or not 0 <= self.number < self.of:
+            raise InvalidInput(f"{self.of} bands are numbered from 0 on; got number={self.number!r}.")
+
+    def last(self, count: int) -> int:
+        """The greatest of the numbers 0 … count − 1 that lies in this band."""
+        if isinstance(self.number, Tensor):
+            raise InvalidInput("What lies in a band is known where its number is, which is on the device.")
+        return ((self.number + 1) * count - 1) // self.of
+
+
+@dataclass(frozen=True, kw_only=True)
 class Draws:
     """The random numbers of a batch of examples: rows `start` … `start + batch − 1` of a stream.
 
     `start` may be a zero-dimensional int64 tensor on the device, so that a captured graph draws new
     examples on every replay. Where it has an axis it numbers each row's example itself, and a seed with
-    an axis is one for each row: the examples of many streams in one batch.
+    an axis is one for each row: the examples of many streams in one batch. `band` is where numbers lie that
+    are drawn with `banded`.
     """
 
     seed: int | Int[Tensor, "batch"]
@@ -97,6 +124,7 @@ class Draws:
     batch: int
     start: int | Int[Tensor, ""] | Int[Tensor, "batch"] = 0
     device: torch.device | str = "cpu"
+    band: Band | None = None
 
     def __post_init__(self) -> None:
         if not _is_whole(self.batch) or self.batch < 1:
@@ -142,6 +170,15 @@ class Draws:
         if bound & (bound - 1) == 0:
             return self._packed(site, count, bound.bit_length() - 1).view(self.batch, *shape)
         return self._scaled(site, count, bound, wide=wide).view(self.batch, *shape)
+
+    def banded(self, site: str, bound: int) -> Int[Tensor, "batch"]:
+        """A whole number in [0, bound) for each example, from the band if there is one.
+
+        Over all bands, each as often as the others, every number is as likely as every other, also where
+        their count is no multiple of the bands: then the ends of neighbours overlap.
+        """
+        drawn = self.integers(site, (), bound)
+        return drawn if self.band is None else (self.band.number * bound + drawn) // self.band.of
 
     def coins(self, site: str, shape: tuple[int, ...]) -> Bool[Tensor, "batch *shape"]:
         """Fair coins."""

@@ -38,13 +38,13 @@ from tests.experiments.fakes import fake_run, only
 PAPER = Settings(budget="paper")
 SIZE = Size(
     model="mamba", layers=2, width=64, task="index-lookup", form="", n=200, length=201, labels=1, members=2,
-    precision="bfloat16",
+    bands=1, positions=201, precision="bfloat16",
 )  # fmt: skip
 
 
 def rate(seconds: float, *, compiled: bool = True, start: float | None = None, **changes: Any) -> Rate:
     return Rate(
-        size=replace(SIZE, **changes),
+        size=replace(SIZE, **{"positions": changes.get("length", SIZE.length), **changes}),
         compiled=compiled,
         steps_per_second=1 / seconds,
         start_seconds=start,

@@ -334,7 +334,7 @@ def test_what_cannot_be_recorded_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch.cuda, "graph", Recording)
     engine = on_a_gpu("rows")
     tape: Any = Tape()
-    engine._record(tape)
+    engine._record(tape, 0)
     assert engine.state.step.tolist() == [1]
 
     def fails(error: Exception) -> Callable[..., Tensor]:
@@ -346,7 +346,7 @@ def test_what_cannot_be_recorded_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     module = engine.population.copies._hidden.module  # type: ignore[union-attr]
     monkeypatch.setattr(module, "forward", fails(RuntimeError("not permitted when stream is capturing\n")))
     with pytest.raises(InvalidInput) as refusal:
-        engine._record(tape)
+        engine._record(tape, 0)
     assert str(refusal.value) == (
         f"A step of {HERE}:rows cannot be recorded in a CUDA graph (RuntimeError: not permitted when stream "
         "is capturing); take out of the model what asks the GPU for a number, such as .item(), an `if` on a "
@@ -355,4 +355,4 @@ def test_what_cannot_be_recorded_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     for kind in (torch.OutOfMemoryError, RuntimeError):
         monkeypatch.setattr(module, "forward", fails(kind("CUDA error: out of memory")))
         with pytest.raises(kind, match="out of memory"):
-            engine._record(tape)
+            engine._record(tape, 0)

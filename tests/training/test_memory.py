@@ -50,7 +50,7 @@ def really_kept(job: Job) -> int:
         storages[values.untyped_storage().data_ptr()] = values.untyped_storage().nbytes()
         return values
 
-    asked = course.engine._ask(course.rates.seed, course.state.step)
+    asked = course.engine._ask(course.rates.seed, course.state.step, course.engine._bands[0])
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda values: values):
         outputs = course.population(asked.inputs, asked.at)
         total = outputs.float().sum()

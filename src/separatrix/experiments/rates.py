@@ -34,6 +34,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from separatrix.training.jobs import Job
+from separatrix.training.labelled import padded_lengths
 
 __all__ = [
     "COLUMNS",
@@ -59,6 +60,8 @@ COLUMNS: Final = (
     "length",
     "labels",
     "members",
+    "bands",
+    "positions",
     "precision",
     "compiled",
     "steps_per_second",
@@ -95,6 +98,10 @@ class Size:
     labels: int
     """The most that an example has."""
     members: int
+    bands: int
+    """Of lengths, into which a batch falls."""
+    positions: int
+    """Of an example on the average, with its padding: fewer than the length where there are bands."""
     precision: str
 
     @property
@@ -235,6 +242,8 @@ def rates_from(lines: Iterable[str]) -> tuple[Rate, ...]:
                 length=int(row["length"]),
                 labels=int(row["labels"]),
                 members=int(row["members"]),
+                bands=int(row["bands"]),
+                positions=int(row["positions"]),
                 precision=row["precision"],
             ),
             compiled=row["compiled"] == "yes",
@@ -253,7 +262,7 @@ def size_of(job: Job, *, members: int | None = None) -> Size | None:
     layers, width = (job.model.params.get(name) for name in ("layers", "width"))
     if not isinstance(layers, int) or not isinstance(width, int):
         return None
-    task = job.built_task
+    task, bands = job.built_task, job.training.bands
     return Size(
         model=job.model.name,
         layers=layers,
@@ -264,6 +273,8 @@ def size_of(job: Job, *, members: int | None = None) -> Size | None:
         length=task.length,
         labels=task.asking.most,
         members=len(job.members) if members is None else members,
+        bands=bands,
+        positions=sum(padded_lengths(task, bands)) // bands,
         precision=job.training.precision,
     )
 

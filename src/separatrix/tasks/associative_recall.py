@@ -145,11 +145,18 @@ class AssociativeRecall(TokenTask):
     def _padding(self) -> int:
         return self._values + self._keys if self.form == "pairs" else self._alphabet
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """Pairs, or tokens."""
+        return (self.n if self.lengths == "full" else min(10, self.n)), self.n
+
+    def positions_of(self, size: int) -> int:
+        """These and the query."""
+        return (2 * size if self.form == "pairs" else size) + 1
+
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, contents and place of the query."""
-        count = uniform_between(
-            draws, "length", self.n if self.lengths == "full" else min(10, self.n), self.n
-        )
+        count = self.drawn_sizes(draws)
         if self.form == "pairs":
             asked = uniform_between(draws, "query", 0, count - 1).unsqueeze(1)
             if self.order == "fixed":

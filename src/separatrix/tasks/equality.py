@@ -149,13 +149,20 @@ class Equality(TokenTask):
         known = range(self.symbols + 1) if number == self.symbols else ()
         return tuple(self.vocabulary.word(token) for token in known)
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """Symbols of w: of the least even number that is at least n/10, half."""
+        varied = self.lengths == "varied" and self.alice is None
+        return (-(-self.n // 20) if varied else self.n // 2), self.n // 2
+
+    def positions_of(self, size: int) -> int:
+        """Two strings and the separator."""
+        return 2 * size + 1
+
     def draw(self, draws: Draws) -> Batch:
         """A length, w, and w′ as the form says."""
         longest = self.n // 2
-        # Half of the least even number that is at least n/10.
-        varied = self.lengths == "varied" and self.alice is None
-        shortest = -(-self.n // 20) if varied else longest
-        half = uniform_between(draws, "length", shortest, longest)
+        half = self.drawn_sizes(draws)
         first = draws.integers("symbols", (longest,), self.symbols)
         if self.form == "ncp":
             labels = self._continuation_labels(first, half)

@@ -85,10 +85,18 @@ class IndexLookup(TokenTask):
         """One answer, behind everything it depends on."""
         return Asking()
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """Symbols."""
+        return (min(10, self.n) if self.lengths == "varied" else self.n), self.n
+
+    def positions_of(self, size: int) -> int:
+        """The symbols and the index."""
+        return size + 1
+
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, symbols and position."""
-        shortest = min(10, self.n) if self.lengths == "varied" else self.n
-        count = uniform_between(draws, "length", shortest, self.n)
+        count = self.drawn_sizes(draws)
         wanted = uniform_between(draws, "index", 0, count - 1)
         inputs = self._ended(draws.integers("symbols", (self.length,), self.alphabet), count, wanted)
         answer = inputs.gather(1, wanted.unsqueeze(1)).squeeze(1)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput, TooLarge
 from separatrix.options import check_types, made, option, require
-from separatrix.randomness import Draws
+from separatrix.randomness import Band, Draws
 from separatrix.tasks.batches import Asking, Batch, Classes, Labels, Partition, Reals, Tokens, Vectors
 from separatrix.tasks.vocabulary import Vocabulary
 
@@ -156,15 +156,43 @@ class Task(ABC):
         for low in range(0, size, chunk):
             yield self.decode(torch.arange(low, min(size, low + chunk)))
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """The least and the greatest size that samples are drawn with, in whatever a task counts."""
+        return self.n, self.n
+
+    def positions_of(self, size: int) -> int:
+        """Positions of an input of this size, from the least to the greatest that is sampled."""
+        return self.length
+
+    def longest_in(self, band: Band) -> int:
+        """Positions of the longest samples in a band of sizes: what stands behind them is padding."""
+        least, most = self.sampled_sizes
+        return self.positions_of(least + band.last(most - least + 1))
+
+    def drawn_sizes(self, draws: Draws) -> Int[Tensor, "batch"]:
+        """The size of each example: uniform, over all that are sampled or over the band that is asked for."""
+        least, most = self.sampled_sizes
+        return draws.banded("length", most - least + 1) + least
+
     def sample(
-        self, batch: int, *, seed: int | Tensor, start: int | Tensor = 0, device: torch.device | str = "cpu"
+        self,
+        batch: int,
+        *,
+        seed: int | Tensor,
+        start: int | Tensor = 0,
+        device: torch.device | str = "cpu",
+        band: Band | None = None,
     ) -> Batch:
         """Examples `start` … `start + batch − 1` under a seed: the same bytes in any split, on any device.
 
         `start` may be a whole number on the device, so that a captured graph draws new ones on each replay.
-        Both may be one for each row: the seed and the number of every example.
+        Both may be one for each row: the seed and the number of every example. Of a task whose samples vary
+        in length, `band` takes those of about the same.
         """
-        return self.draw(Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device))
+        return self.draw(
+            Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device, band=band)
+        )
 
     def full_length(self) -> Task:
         """The same task sampled at its longest inputs only, as the papers test it."""

@@ -42,7 +42,7 @@ from separatrix.tasks.interface import (
     require_numbered,
 )
 from separatrix.tasks.machines import MOVES, Machine, execute
-from separatrix.tasks.shaping import positions, uniform_between
+from separatrix.tasks.shaping import positions
 from separatrix.tasks.vocabulary import Vocabulary, words
 
 __all__ = ["MachineRuns"]
@@ -126,9 +126,18 @@ class MachineRuns(TokenTask):
         """One answer, behind everything it depends on."""
         return Asking()
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """Symbols on the tape."""
+        return 0, self.n
+
+    def positions_of(self, size: int) -> int:
+        """The tape between its marks."""
+        return size + 2
+
     def draw(self, draws: Draws) -> Batch:
         """Uniform length, uniform symbols."""
-        count = uniform_between(draws, "length", 0, self.n)
+        count = self.drawn_sizes(draws)
         tape = draws.integers("symbols", (self.n,), len(self.program.alphabet))
         inputs = self._write(tape, count)
         labels = self.solve(inputs)

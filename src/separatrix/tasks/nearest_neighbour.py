@@ -123,10 +123,18 @@ class NearestNeighbour(Task):
     def _scale(self) -> float:
         return _scale(self.dimension)
 
+    @property
+    def sampled_sizes(self) -> tuple[int, int]:
+        """Points with a label."""
+        return (self.n - 1 if self.lengths == "full" else self.n // 2), self.n - 1
+
+    def positions_of(self, size: int) -> int:
+        """Each point and its label, and the query."""
+        return 2 * size + 1
+
     def draw(self, draws: Draws) -> Batch:
         """A query, its neighbour a few flips away, and other points that leave the margin."""
-        least = self.n - 1 if self.lengths == "full" else self.n // 2
-        stored = uniform_between(draws, "length", least, self.n - 1)
+        stored = self.drawn_sizes(draws)
         winner = uniform_between(draws, "nearest", 0, stored - 1).unsqueeze(1)
         query = draws.coins("query", (self.dimension,))
         flips = uniform_between(draws, "flips", 0, self.noise)

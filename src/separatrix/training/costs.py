@@ -13,14 +13,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from separatrix.errors import InvalidInput
 from separatrix.models.kernels.choice import Backend
+from separatrix.models.population import Population
+from separatrix.randomness import Band
 from separatrix.records import JsonObject
 from separatrix.store import Store, key_of
 from separatrix.store.checkpoints import Checkpoints
 from separatrix.store.runs import FINISHED
+from separatrix.tasks.interface import Task
 from separatrix.training.course import Course, Placing
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import Job
-from separatrix.training.labelled import judged, questions
+from separatrix.training.labelled import Questions, judged, padded_lengths, questions
 from separatrix.training.memory import in_thousands, require_room, step_bytes
 from separatrix.training.running import placing_for
 from separatrix.training.views import duration
@@ -182,10 +185,26 @@ def _flops(job: Job, *, own_code: bool) -> tuple[int, str]:
 
 
 def _counted(job: Job, device: str, *, own_code: bool) -> int:
-    """Operations of one example, forward and backward."""
-    task = job.built_task
+    """Operations of one example, forward and backward; of bands of lengths, on the average."""
     population = job.population(1, own_code=own_code).to(device)
-    asked = questions(task.full_length().sample(1, seed=0), 1, most=task.asking.most)
+    examples = _examples(job)
+    return sum(_of_an_example(job.built_task, population, one) for one in examples) // len(examples)
+
+
+def _examples(job: Job) -> list[Questions]:
+    """One as long as any that is computed, of each band."""
+    task, bands = job.built_task, job.training.bands
+    if bands == 1:
+        return [questions(task.full_length().sample(1, seed=0), 1, most=task.asking.most)]
+    found = []
+    for number, length in enumerate(padded_lengths(task, bands)):
+        drawn = task.sample(1, seed=0, band=Band(number=number, of=bands))
+        found.append(questions(drawn, 1, most=task.asking.most).cut(length))
+    return found
+
+
+def _of_an_example(task: Task, population: Population, asked: Questions) -> int:
+    device = next(population.parameters()).device
     asked = dataclasses.replace(
         asked,
         inputs=asked.inputs.to(device),
@@ -232,8 +251,9 @@ def _affordable(job: Job, placing: Placing) -> tuple[int, int]:
     seats, batch = placing.seats, job.training.batch
     first = max(1, batch // 16)
     course = _course(job, placing, seats=1, batch=first)
-    course.engine.run(1)
-    small = _seconds(lambda: course.engine.run(1), placing.device)
+    bands = job.training.bands
+    course.engine.run(bands)
+    small = _seconds(lambda: course.engine.run(bands), placing.device) / bands
     rows = int(first * _LONGEST_STEP / max(small, 1e-9))
     if rows >= seats * batch:
         return seats, batch
@@ -243,11 +263,11 @@ def _affordable(job: Job, placing: Placing) -> tuple[int, int]:
 def _timed(job: Job, placing: Placing, *, seats: int, batch: int) -> tuple[float, float]:
     """Seconds of a step, and of an example at a look."""
     course = _course(job, placing, seats=seats, batch=batch)
-    device = placing.device
-    first = _seconds(lambda: course.engine.run(1), device)  # compiling and warming up
-    second = _seconds(lambda: course.engine.run(1), device)
-    more = min(_MOST_TIMED, int(_LONGEST_TIMING / max(min(first, second), 1e-9)))
-    step = _seconds(lambda: course.engine.run(more), device) / more if more else second
+    device, bands = placing.device, job.training.bands
+    first = _seconds(lambda: course.engine.run(bands), device)  # compiling and warming up
+    second = _seconds(lambda: course.engine.run(bands), device)
+    more = bands * min(-(-_MOST_TIMED // bands), int(_LONGEST_TIMING / max(min(first, second), 1e-9)))
+    step = _seconds(lambda: course.engine.run(more), device) / more if more else second / bands
 
     examples = min(job.training.eval_examples, _LOOKED_AT) if device.type == "cpu" else 1000
 

@@ -174,9 +174,10 @@ class Course:
         """
         self._choose_stage()
         steps = min(self._stops(seat.step) - seat.step for seat in self.seats if seat.member is not None)
+        first = self._common_step()
         taken = 0
         for count in _portions(steps, self.placing.device):
-            self.engine.run(count)
+            self.engine.run(count, first=first + taken)
             taken += count
             if tick is not None:
                 self._wait()
@@ -223,6 +224,10 @@ class Course:
         due = self._due(step)
         return due if against is None else min(due, (step // against.every + 1) * against.every)
 
+    def _common_step(self) -> int:
+        """A step of those who sit. Under a curriculum and in bands it stands for the steps of all."""
+        return next(seat.step for seat in self.seats if seat.member is not None)
+
     def _due(self, step: int) -> int:
         """The first step behind this one at which a member is looked at."""
         training = self.training
@@ -234,7 +239,7 @@ class Course:
 
     def _choose_stage(self) -> None:
         """Under a curriculum all who sit are at the same step."""
-        step = next(seat.step for seat in self.seats if seat.member is not None)
+        step = self._common_step()
         stage = max(place for place, source in enumerate(self._stages) if source.begins <= step)
         if stage != self._stage:
             self._stage = stage
@@ -335,9 +340,13 @@ class Course:
         return {name: value[row].detach().cpu().contiguous().clone() for name, value in values.items()}
 
     def _fill(self) -> None:
-        """Give free seats to those who wait; under a curriculum only when all are free."""
-        if self.training.curriculum is not None and any(self.occupied):
-            return
+        """Give free seats to those who wait: under a curriculum only when all are free, and in bands of
+        lengths when those who sit come to the first of them again.
+        """
+        if any(self.occupied):
+            between = self.waiting and self._common_step() % self.training.bands
+            if between or self.training.curriculum is not None:
+                return
         for row, sits in enumerate(self.occupied):
             if sits or not self.waiting:
                 continue

@@ -17,8 +17,16 @@ from torch import Tensor
 
 from separatrix.errors import InvalidInput
 from separatrix.models.population import Population
+from separatrix.randomness import Band
 from separatrix.tasks.interface import Task
-from separatrix.training.labelled import Judged, Questions, judged, questions
+from separatrix.training.labelled import (
+    Judged,
+    Questions,
+    judged,
+    labels_on_average,
+    padded_lengths,
+    questions,
+)
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import Packed
 from separatrix.training.recipes import Precision, Training
@@ -92,12 +100,15 @@ class Engine:
         self.packed, self.state, self.rates, self.meters = packed, state, rates, meters
         self.device = packed.values.device
         self._compiled = compiled
+        self._bands = torch.arange(training.bands, device=self.device).unbind()
+        self._lengths = padded_lengths(task, training.bands)
+        self._usual_labels = None if training.bands == 1 else training.batch * labels_on_average(task)
         self.use(Source(task=task))
 
     def use(self, source: Source) -> None:
         """Draw from this source from now on."""
         self._source = source
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self._asked: Callable[..., Questions] = self._ask
         self._judged: Callable[..., Judged] = judged
         self._updated: Callable[..., None] = update
@@ -110,21 +121,23 @@ class Engine:
             self._judged = torch.compile(judged, dynamic=False)
             self._updated = torch.compile(update, dynamic=False)
 
-    def run(self, steps: int) -> None:
-        """Take so many steps."""
-        if self.device.type == "cuda" and self.population.recordable:
-            graph = self._recorded()
-            for _ in range(steps):
-                graph.replay()
-        else:
-            for _ in range(steps):
-                self._step()
+    def run(self, steps: int, *, first: int = 0) -> None:
+        """Take so many steps; `first` is the number of the first of them, which says what band it has."""
+        recorded = self.device.type == "cuda" and self.population.recordable
+        for step in range(first, first + steps):
+            band = step % self.training.bands
+            if recorded:
+                self._recorded(band).replay()
+            else:
+                self._step(band)
 
-    def _step(self) -> None:
-        asked = self._asked(self.rates.seed, self.state.step)
+    def _step(self, band: int) -> None:
+        asked = self._asked(self.rates.seed, self.state.step, self._bands[band])
+        if self.training.bands > 1:
+            asked = asked.cut(self._lengths[band])
         with arithmetic(self.training.precision, self.device):
             outputs = self.population(asked.inputs, asked.at)
-        found = self._judged(outputs, asked, self.task.target_space)
+        found = self._judged(outputs, asked, self.task.target_space, self._usual_labels)
         # Where a module of the user's own leaves a weight out on some inputs, its gradient there is zero.
         gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters, materialize_grads=True)
         joined = self.packed.joined(gradients)
@@ -133,35 +146,48 @@ class Engine:
         )
         self.meters.add(found)
 
-    def _ask(self, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"]) -> Questions:
-        batch = self._source.draw(seeds, steps, batch=self.training.batch)
+    def _ask(
+        self, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"], number: Int[Tensor, ""]
+    ) -> Questions:
+        of = self.training.bands
+        band = Band(number=number, of=of) if of > 1 else None
+        batch = self._source.draw(seeds, steps, batch=self.training.batch, band=band)
         return questions(batch, self.population.members, most=self._source.task.asking.most)
 
-    def _recorded(self) -> torch.cuda.CUDAGraph:
-        """The graph of a step. Recording needs a few steps to be taken first; they are taken back."""
-        if self._graph is not None:
-            return self._graph
+    def _recorded(self, band: int) -> torch.cuda.CUDAGraph:
+        """The graph of a step on a band; the first that is asked for has all of them recorded.
+
+        They share their memory, since none leaves anything there that another reads, and the longest come
+        first, so that it is enough for the others.
+        """
+        if not self._graphs:
+            for number in reversed(range(self.training.bands)):
+                self._graphs[number] = self._graph_of(number)
+        return self._graphs[band]
+
+    def _graph_of(self, band: int) -> torch.cuda.CUDAGraph:
+        """Recording needs a few steps to be taken first; they are taken back."""
         kept = [tensor.clone() for tensor in self._changing()]
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UPS):
-                self._step()
+                self._step(band)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        self._record(graph)
+        self._record(graph, band)
         for tensor, value in zip(self._changing(), kept, strict=True):
             tensor.copy_(value)
-        self._graph = graph
         return graph
 
-    def _record(self, graph: torch.cuda.CUDAGraph) -> None:
+    def _record(self, graph: torch.cuda.CUDAGraph, band: int) -> None:
         """A step that could be taken and cannot be recorded is refused in a sentence."""
         first: BaseException | None = None
+        shared = next((known.pool() for known in self._graphs.values()), None)
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, pool=shared):
                 try:
-                    self._step()
+                    self._step(band)
                 except Exception as error:
                     first = error.__cause__ or error
                     raise

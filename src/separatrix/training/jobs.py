@@ -61,7 +61,24 @@ class Job(Record):
             from separatrix.training.against import require_covered  # noqa: PLC0415  few trainings need it
 
             require_covered(population, self.built_task)
+        if self.training.bands > 1:
+            self._require_banded(population)
         return population
+
+    def _require_banded(self, population: Population) -> None:
+        """Refuse bands where there is nothing to leave out, or where what is left out would be seen."""
+        least, most = self.built_task.sampled_sizes
+        bands = self.training.bands
+        require(
+            least < most,
+            f"Samples of {self.task.name} are not drawn by length with these parameters, so it has no bands; "
+            f"got bands={bands}. Try bands=1.",
+        )
+        require(
+            population.is_causal,
+            f"Bands leave padding out, and {self.model.name} looks ahead and sees it; got bands={bands}. "
+            "Try bands=1, or a causal model.",
+        )
 
     def config_of(self, member: Member) -> JsonObject:
         """The full config of one run, which its key is the hash of.

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from separatrix.models.kernels.class_scores import class_costs
-from separatrix.tasks.interface import Batch, Classes, Vectors
+from separatrix.randomness import Band
+from separatrix.tasks.interface import Batch, Classes, Task, Vectors
 
-__all__ = ["Judged", "Questions", "judged", "questions"]
+__all__ = ["Judged", "Questions", "judged", "labels_on_average", "padded_lengths", "questions"]
+
+_ALIGNED = 16
+"""Lengths that are a multiple of this suit the products of a GPU."""
+_COUNTED = 1024
+"""Examples whose labels are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,27 @@ class Questions:
     at: Int[Tensor, "member batch label"] | None
     targets: Shaped[Tensor, "member batch label *width"]
     due: Bool[Tensor, "member batch label"]
+
+    def cut(self, length: int) -> Questions:
+        """The same without the positions behind the first `length`, where nothing but padding may stand."""
+        inputs = self.inputs[:, :, :length].contiguous()
+        if self.at is not None:
+            return replace(self, inputs=inputs)
+        targets, due = self.targets[:, :, :length], self.due[:, :, :length]
+        return Questions(inputs=inputs, at=None, targets=targets.contiguous(), due=due.contiguous())
+
+
+def padded_lengths(task: Task, bands: int) -> tuple[int, ...]:
+    """Positions with which the examples of each band of lengths are computed."""
+    longest = [task.longest_in(Band(number=number, of=bands)) for number in range(bands)]
+    return tuple(min(-(-length // _ALIGNED) * _ALIGNED, task.length) for length in longest)
+
+
+def labels_on_average(task: Task) -> float:
+    """How many labels a sample has: one, or a mean over some that are always the same."""
+    if task.asking.most == 1:
+        return 1.0
+    return float(task.sample(_COUNTED, seed=0).mask.sum()) / _COUNTED
 
 
 def questions(batch: Batch, members: int, *, most: int) -> Questions:
@@ -74,10 +101,16 @@ class Judged:
 
 
 def judged(
-    outputs: Float[Tensor, "member batch label out"], asked: Questions, space: Classes | Vectors
+    outputs: Float[Tensor, "member batch label out"],
+    asked: Questions,
+    space: Classes | Vectors,
+    usual: float | None = None,
 ) -> Judged:
     """Cross-entropy, or the mean square for vectors, over the labels of each member; an example is right if
     all of its labels are.
+
+    `usual` is the number of labels that a batch has on the average, for one that has more or fewer of them
+    because of its lengths: a label then weighs what it does in every other batch.
     """
     if isinstance(space, Classes):
         cost, right = class_costs(outputs, asked.targets)
@@ -88,7 +121,7 @@ def judged(
         right = apart.sum(-1).sqrt() < space.tolerance
     labels = asked.due.sum((1, 2))
     return Judged(
-        losses=torch.where(asked.due, cost, 0).sum((1, 2)) / labels,
+        losses=torch.where(asked.due, cost, 0).sum((1, 2)) / (labels if usual is None else usual),
         labels=labels,
         labels_right=(right & asked.due).sum((1, 2)),
         examples_right=(right | ~asked.due).all(2).sum(1),

@@ -18,6 +18,7 @@ Stop = Literal["each", "first", "never"]
 
 _MOST = 1 << 40
 """Steps and examples are fewer than this, far more than anybody will see."""
+_MOST_BANDS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +246,7 @@ class Training(Record):
     test_examples: int = option(5000, help="examples of the last look, whose accuracy is reported")
     stop: Stop = option("each", help="end a member when it has solved the task, all with the first, or never")
     solved: float = option(1.0, help="accuracy at a look that counts as solved")
+    bands: int = option(1, help="bands of lengths; a step has examples of one of them, and no longer padding")
     curriculum: Curriculum | None = option(None, help="short inputs first", flag=False)
     halving: Halving | None = option(None, help="drop members that fall behind", flag=False)
     against: Against | None = option(None, help="feed a member's worst inputs back to it", flag=False)
@@ -269,6 +271,7 @@ class Training(Record):
             "Members under a curriculum go in step, and halving lets others start later; choose one of them.",
         )
         self._check_against()
+        self._check_bands()
         if self.curriculum is not None:
             require(
                 self.curriculum.steps < self.steps,
@@ -304,6 +307,25 @@ class Training(Record):
             self.batch >= 2, "A batch that worst inputs share has at least two examples; got batch=1. Try 64."
         )
 
+    def _check_bands(self) -> None:
+        require(
+            1 <= self.bands <= _MOST_BANDS,
+            f"Lengths fall into 1 to {_MOST_BANDS} bands; got bands={_shown(self.bands)}. Try 4.",
+        )
+        turns = {"steps": self.steps, "eval every": self.eval_every}
+        turns |= {} if self.halving is None else {"halving's first rung": self.halving.first}
+        for name, count in turns.items():
+            require(
+                count % self.bands == 0,
+                f"Bands take turns, and members come and go when all have had theirs; got {name} {count:,} "
+                f"and bands={self.bands}. Try {self.bands * -(-count // self.bands):,}.",
+            )
+        require(
+            self.bands == 1 or (self.curriculum is None and self.against is None),
+            "Bands take lengths in turn, and a curriculum and worst inputs have lengths of their own; choose "
+            "one of them.",
+        )
+
     @property
     def compares(self) -> bool:
         """Whether how long a member goes on depends on the others."""
@@ -327,7 +349,11 @@ class Training(Record):
             "curriculum": None if self.curriculum is None else self.curriculum.to_fields(),
             "halving": None if self.halving is None else self.halving.to_fields(),
         }
-        return fields if self.against is None else {**fields, "against": self.against.to_fields()}
+        if self.against is not None:
+            fields["against"] = self.against.to_fields()
+        if self.bands > 1:
+            fields["bands"] = self.bands
+        return fields
 
     @classmethod
     def from_fields(cls, read: Reader) -> Training:
@@ -345,6 +371,7 @@ class Training(Record):
             curriculum=read.optional_record("curriculum", Curriculum),
             halving=read.optional_record("halving", Halving),
             against=read.record("against", Against) if read.has("against") else None,
+            bands=read.count("bands") if read.has("bands") else 1,
         )
 
 

@@ -143,7 +143,7 @@ def prepare_job(
 ) -> None:
     """Take one step that is thrown away, so that the compiler's cache on disk has what the job needs."""
     placing = placing_for(job, device=device, seats=seats, backend=backend)
-    Course(job, placing).engine.run(1)
+    Course(job, placing).engine.run(job.training.bands)
 
 
 def placing_for(

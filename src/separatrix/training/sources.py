@@ -10,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
+from separatrix.randomness import Band
 from separatrix.tasks.interface import Batch, Task, WordTask
 from separatrix.training.found import Found
 from separatrix.training.recipes import Curriculum
@@ -27,7 +28,14 @@ class Source:
     found: Found | None = None
     """Where a share of every batch comes from instead."""
 
-    def draw(self, seeds: Int[Tensor, "member"], steps: Int[Tensor, "member"], *, batch: int) -> Batch:
+    def draw(
+        self,
+        seeds: Int[Tensor, "member"],
+        steps: Int[Tensor, "member"],
+        *,
+        batch: int,
+        band: Band | None = None,
+    ) -> Batch:
         """`batch` examples for each member, one after another: its own, at its own step."""
         rows = len(seeds) * batch
         place = torch.arange(batch, device=seeds.device)
@@ -37,6 +45,7 @@ class Source:
             seed=seeds.repeat_interleave(batch, output_size=rows),
             start=numbers.flatten(),
             device=seeds.device,
+            band=band,
         )
         if self.tokens is not None:
             drawn = dataclasses.replace(drawn, inputs=self.tokens[drawn.inputs])
