@@ -31,7 +31,6 @@ from benchmarks.populations import DATA as POPULATIONS
 from separatrix.errors import InvalidInput
 from separatrix.evidence import TaskSpec
 from separatrix.experiments import study_of
-from separatrix.experiments.projecting import stretches_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.rates import (
     COLUMNS,
@@ -56,6 +55,7 @@ from separatrix.training.course import Course
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member, Precision, Training
 from separatrix.training.running import placing_for
+from separatrix.training.stretches import stretches_of
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from separatrix.errors import InvalidInput
 from separatrix.experiments import study_of
 from separatrix.experiments.cells import Study
-from separatrix.experiments.projecting import Stretch, projection_of, stretches_of
+from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.rates import (
     Rate,
@@ -33,6 +33,7 @@ from separatrix.store.bundles import bundles_in, read_bundle, results_folder
 from separatrix.tasks import task
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Halving, Member, Training
+from separatrix.training.stretches import Stretch, stretches_of
 from tests.experiments.fakes import fake_run, only
 
 PAPER = Settings(budget="paper")

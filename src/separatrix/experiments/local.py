@@ -26,6 +26,7 @@ from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
+from separatrix.training.ahead import compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
 from separatrix.training.running import Observer, OutOfTime, run_job
@@ -60,7 +61,8 @@ class LocalEngine:
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
         """Do the jobs, here or in processes of their own."""
         if self.processes == 1:
-            return self._here(jobs, store, tell, self._until)
+            with compiling_ahead(jobs, device=self.device, seats=self.seats, compiled=self.compiled):
+                return self._here(jobs, store, tell, self._until)
         return _Pool(self, store, tell, self._until).run(jobs)
 
     @cached_property

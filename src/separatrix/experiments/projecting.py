@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-import torch
-
 from separatrix.experiments.cells import Study
 from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step
 from separatrix.options import require
@@ -21,23 +19,12 @@ from separatrix.records import JsonObject
 from separatrix.store import Run, key_of
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Training
-from separatrix.training.running import placing_for
+from separatrix.training.stretches import Stretch, stretches_of
 
-__all__ = ["JobTime", "Projection", "Stretch", "projection_of", "stretches_of"]
+__all__ = ["JobTime", "Projection", "projection_of"]
 
 Known = Literal["measured", "scaled", "not measured"]
 _ORDER: Final[tuple[Known, ...]] = ("measured", "scaled", "not measured")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stretch:
-    """Steps that a population takes in one size, and the examples that it answers at looks on the way."""
-
-    rows: int
-    steps: int
-    looked_at: int
-    compiled: bool
-    """Whether the population is a new one, which has to be compiled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,44 +194,6 @@ def projection_of(
 
 def _undropped(job: Job) -> Job:
     return replace(job, training=replace(job.training, halving=None))
-
-
-def stretches_of(job: Job, *, until: int | None = None) -> tuple[Stretch, ...]:
-    """How a job goes on a GPU, up to its last step or to the look at which all end.
-
-    Of more members than there are seats for, each lot is taken to begin when the one before has ended.
-    """
-    training, members = job.training, len(job.members)
-    end = training.steps if until is None else min(training.steps, until)
-    seats = placing_for(job, device="cpu").seats
-    lots = [seats] * (members // seats) + ([members % seats] if members % seats else [])
-    return tuple(stretch for lot in lots for stretch in _of_a_lot(job, lot, end))
-
-
-def _of_a_lot(job: Job, members: int, end: int) -> list[Stretch]:
-    training = job.training
-    placing = replace(placing_for(job, device="cpu"), device=torch.device("cuda"), compiled=True)
-    halving = training.halving
-    rungs = () if halving is None else tuple(rung for rung in halving.rungs(training.steps) if rung < end)
-    found: list[Stretch] = []
-    rows = left = members
-    compiled, last = True, 0
-    for stop in (*rungs, end):
-        stays = left if stop == end or halving is None else -(-left // halving.factor)
-        looks = stop // training.eval_every - last // training.eval_every + (stop % training.eval_every > 0)
-        tests = training.test_examples if stays < left or stop == end else 0
-        found.append(
-            Stretch(
-                rows=rows,
-                steps=stop - last,
-                looked_at=looks * training.eval_examples + tests,
-                compiled=compiled,
-            )
-        )
-        left, last = stays, stop
-        compiled = placing.closes_up(rows=rows, taken=left, steps_left=training.steps - stop)
-        rows = left if compiled else rows
-    return found
 
 
 def _time_of(job: Job, end: int | None, rates: Rates) -> JobTime:

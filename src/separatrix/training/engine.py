@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float64, Int
@@ -35,6 +36,8 @@ from separatrix.training.sources import Source
 __all__ = ["Engine", "Meters", "arithmetic"]
 
 _WARM_UPS = 3
+_SHAPES_OF_A_PIECE = 8
+"""For which the compiler makes code by itself before it gives up."""
 
 
 @dataclass(kw_only=True)
@@ -115,6 +118,7 @@ class Engine:
         if self._compiled:
             # What was compiled for other shapes is of no use, and too much of it makes the compiler give up.
             torch.compiler.reset()
+            _allow_compiling(self.training.bands)
             for part in self.population.fusible:
                 part.compile(dynamic=False)
             self._asked = torch.compile(self._ask, dynamic=False)
@@ -214,6 +218,12 @@ class Engine:
             state.retired,
             *self.meters.tensors(),
         )
+
+
+def _allow_compiling(lengths: int) -> None:
+    """Let a piece be compiled for so many lengths: without it the compiler gives up after a few."""
+    config: Any = torch._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, _SHAPES_OF_A_PIECE * lengths)
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:

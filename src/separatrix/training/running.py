@@ -31,6 +31,7 @@ __all__ = [
     "Observer",
     "OutOfTime",
     "Trained",
+    "chosen_device",
     "deterministically",
     "load_run",
     "placing_for",
@@ -139,10 +140,17 @@ def run_job(
 
 
 def prepare_job(
-    job: Job, *, device: str = "auto", seats: int | None = None, backend: Backend = "auto"
+    job: Job,
+    *,
+    device: str = "auto",
+    seats: int | None = None,
+    backend: Backend = "auto",
+    own_code: bool = False,
 ) -> None:
-    """Take one step that is thrown away, so that the compiler's cache on disk has what the job needs."""
-    placing = placing_for(job, device=device, seats=seats, backend=backend)
+    """Take one step of each kind and throw it away, so that the compiler's cache on disk has what the job
+    needs.
+    """
+    placing = placing_for(job, device=device, seats=seats, backend=backend, own_code=own_code)
     Course(job, placing).engine.run(job.training.bands)
 
 
