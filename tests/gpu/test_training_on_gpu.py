@@ -15,7 +15,9 @@ from separatrix.models import model
 from separatrix.store import Store
 from separatrix.tasks import Task, task
 from separatrix.training import Curriculum, Halving, Member, Training, run_job, train
+from separatrix.training.course import Course
 from separatrix.training.jobs import job_for
+from separatrix.training.running import placing_for
 from tests.training.test_populations import same
 from tests.training.test_resume import contents, facts, interrupted
 
@@ -106,3 +108,36 @@ def test_text_tasks_are_recorded_too() -> None:
     asked: Task = task("phone-book", n=4)
     (one,) = train(asked, "lstm", members=[MINE], training=replace(QUICK, steps=4), compiled=False)
     assert one.steps == 4
+
+
+@pytest.mark.parametrize("name", ["transformer", "mamba", "lstm"])
+def test_recorded_bands_are_the_steps_that_they_stand_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph for each band, replayed in turn, beside the same steps taken one by one."""
+    job = job_for(
+        task("index-lookup", n=60, alphabet=8),
+        model(name, layers=1, width=32),
+        members=[MINE, Member(lr=1e-3, seed=2)],
+        training=replace(QUICK, bands=4),
+    )
+    placing = placing_for(job, device="cuda", compiled=False)
+    recorded, plain = Course(job, placing), Course(job, placing)
+    monkeypatch.setattr(
+        type(plain.population), "recordable", property(lambda self: self is recorded.population)
+    )
+    for course in (recorded, plain):
+        course.engine.run(7)
+        course.engine.run(9, first=7)
+    assert len(recorded.engine._graphs) == 4
+    assert not plain.engine._graphs
+    assert torch.allclose(recorded.packed.values, plain.packed.values, rtol=1e-3, atol=2e-4)
+    assert torch.allclose(recorded.meters.loss, plain.meters.loss, rtol=1e-4)
+    assert torch.equal(recorded.state.step, plain.state.step)
+
+
+def test_a_compiled_population_learns_in_bands() -> None:
+    training = Training(
+        steps=2000, eval_every=100, solved=0.995, precision="bfloat16", bands=4, test_examples=2000
+    )
+    members = [Member(lr=1e-3, seed=seed) for seed in range(3)]
+    found = train(task("index-lookup", n=40), "transformer", members=members, training=training)
+    assert max(one.accuracy for one in found) >= 0.98

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.cuda._utils import _get_device_index
 
 from separatrix.models import model
 from separatrix.records import parse_json
@@ -54,8 +55,8 @@ def test_every_population_but_the_first_is_compiled_in_its_turn() -> None:
 
 
 def test_on_a_cpu_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_started", lambda words: pytest.fail(str(words)))
-    with compiling_ahead([job_of(8), job_of(9)], device="cpu"):
+    monkeypatch.setattr(ahead, "_started", lambda words, said: pytest.fail(str(words)))
+    with compiling_ahead([job_of(8), job_of(9)], device="cpu", tell=pytest.fail):
         pass
 
 
@@ -76,15 +77,15 @@ def test_where_it_is_of_no_use_nothing_is_started(
     card: pytest.MonkeyPatch, jobs: Sequence[int], given: dict[str, Any], memory: int
 ) -> None:
     card.setattr(ahead, "memory_of", lambda device: memory * 10**9)
-    card.setattr(ahead, "_started", lambda words: pytest.fail(str(words)))
-    with compiling_ahead([job_of(n) for n in jobs], **given):
+    card.setattr(ahead, "_started", lambda words, said: pytest.fail(str(words)))
+    with compiling_ahead([job_of(n) for n in jobs], tell=pytest.fail, **given):
         pass
 
 
 def _sleeping(found: list[Any]) -> Any:
     """A process that has one of its own, as the compiler's has; both would stay for a minute."""
 
-    def started(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    def started(words: Sequence[str], said: Path) -> subprocess.Popen[bytes]:
         found.append(list(words))
         found.append(Plan.from_json(parse_json(Path(words[0]).read_bytes(), what="the plan")))
         inner = "import subprocess as s; p = s.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
@@ -115,7 +116,7 @@ def test_it_ends_with_the_work_and_with_all_that_it_started(
     card.setattr(ahead, "_started", _sleeping(found))
     with (
         nullcontext() if error is None else pytest.raises(error),
-        compiling_ahead([job_of(8), job_of(9)], backend="triton", own_code=True),
+        compiling_ahead([job_of(8), job_of(9)], backend="triton", own_code=True, tell=pytest.fail),
     ):
         words, plan, processes = found
         assert all(_is_there(pid) for pid in processes)
@@ -130,6 +131,49 @@ def test_it_ends_with_the_work_and_with_all_that_it_started(
         time.sleep(0.02)
     assert not any(_is_there(pid) for pid in processes)
     assert not Path(words[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import sys; sys.exit('Something went wrong.\\n')", "Something went wrong."),
+        ("import sys; sys.exit(3)", "it said nothing"),
+        ("pass", None),
+    ],
+)
+def test_what_fails_ahead_is_told_at_the_end(card: pytest.MonkeyPatch, code: str, told: str | None) -> None:
+    """The real start, but of another program."""
+    heard: list[str] = []
+    real = subprocess.Popen
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def other(words: Sequence[str], **settings: Any) -> subprocess.Popen[bytes]:
+        begun.append(real([words[0], "-c", code], **settings))
+        return begun[-1]
+
+    card.setattr(subprocess, "Popen", other)
+    with compiling_ahead([job_of(8), job_of(9)], tell=heard.append):
+        begun[0].wait(30)
+    first = "Compiling ahead ended early, which cost nothing but time: "
+    assert heard == ([] if told is None else [first + told])
+
+
+@pytest.mark.parametrize(("device", "number"), [("cuda", 2), ("cuda:1", 1)])
+def test_a_quarter_of_the_memory_is_enough(monkeypatch: pytest.MonkeyPatch, device: str, number: int) -> None:
+    """torch wants a number and refuses a device without one."""
+    limits: list[tuple[float, int]] = []
+    nice: list[int] = []
+    monkeypatch.setattr(os, "nice", nice.append)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
+    monkeypatch.setattr(
+        torch.cuda,
+        "set_per_process_memory_fraction",
+        lambda share, where: limits.append((share, _get_device_index(where))),
+    )
+    ahead.keep_to_the_side(torch.device(device))
+    ahead.keep_to_the_side(torch.device("cpu"))
+    assert limits == [(0.25, number)]
+    assert nice == [10, 10]
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ class LocalEngine:
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
         """Do the jobs, here or in processes of their own."""
         if self.processes == 1:
-            with compiling_ahead(jobs, device=self.device, seats=self.seats, compiled=self.compiled):
+            with compiling_ahead(
+                jobs, device=self.device, seats=self.seats, compiled=self.compiled, tell=tell
+            ):
                 return self._here(jobs, store, tell, self._until)
         return _Pool(self, store, tell, self._until).run(jobs)
 

@@ -52,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             compiled=False if options.no_compile else None,
             backend=options.backend,
             own_code=options.own_code,
+            tell=_say,
         ):
             for number, job in enumerate(plan.jobs):
                 _run(number, job, store, options)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import memory_of
 from separatrix.training.running import chosen_device
 from separatrix.training.stretches import stretches_of
+from separatrix.training.views import in_one_line
 
 __all__ = ["compiling_ahead", "keep_to_the_side", "to_compile"]
 
@@ -57,10 +58,12 @@ def compiling_ahead(
     compiled: bool | None = None,
     backend: Backend = "auto",
     own_code: bool = False,
+    tell: Callable[[str], None],
 ) -> Iterator[None]:
     """In the block these jobs are done one after another; what each needs is compiled before its turn.
 
-    On a CPU nothing is compiled, and a small GPU has no room for a second process.
+    On a CPU nothing is compiled, and a small GPU has no room for a second process. If that process fails,
+    `tell` is told when the block ends.
     """
     where = chosen_device(device)
     rest = to_compile(jobs, seats=seats) if where.type == "cuda" and compiled is not False else ()
@@ -69,24 +72,33 @@ def compiling_ahead(
         return
     words = ["--device", str(where), "--backend", backend, *(["--own-code"] if own_code else [])]
     with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
-        plan = Path(folder) / "ahead.json"
+        plan, said = Path(folder) / "ahead.json", Path(folder) / "said"
         replace_file(plan, json.dumps(Plan(jobs=rest).to_json()).encode())
-        process = _started([str(plan), "--prepare", "--beside", str(os.getpid()), *words])
+        process = _started([str(plan), "--prepare", "--beside", str(os.getpid()), *words], said)
         try:
             yield
         finally:
+            failed = process.poll()
             _end(process)
+            if failed:
+                tell(f"Compiling ahead ended early, which cost nothing but time: {_last_line(said)}")
 
 
-def _started(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "separatrix.training", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # it has compilers of its own, which end with it
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
+def _started(words: Sequence[str], said: Path) -> subprocess.Popen[bytes]:
+    with said.open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "separatrix.training", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,  # it has compilers of its own, which end with it
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+
+
+def _last_line(said: Path) -> str:
+    lines = said.read_text(encoding="utf-8", errors="replace").split("\n")
+    return in_one_line(next((line for line in reversed(lines) if line.strip()), "it said nothing"))[:300]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -102,4 +114,5 @@ def keep_to_the_side(device: torch.device) -> None:
     """Leave the processor and the memory to the process beside which this one compiles."""
     os.nice(10)
     if device.type == "cuda":
-        torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY, device)
+        number = torch.cuda.current_device() if device.index is None else device.index
+        torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY, number)
