@@ -5,8 +5,9 @@
 
 `measure` times populations of S's figures at the paper's sizes, whole and with the members that halving
 leaves, those first on which most hours rest. What it finds is added to `results/step_rates.json`, and it goes
-on where it ended. `gather` writes the table of the package from that file, from `results/populations.json`,
-from the runs in `results/` of the checkout and in these stores, and from those that the table has already.
+on where it ended. `gather` writes the table of the package from that file, from `results/bands.json` and
+`results/populations.json`, from the runs in `results/` of the checkout and in these stores, and from those
+that the table has already.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ from separatrix.training.stretches import stretches_of
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 MEASURED = HERE / "results" / "step_rates.json"
+BANDS = HERE / "results" / "bands.json"
 TABLE = Path(str(files("separatrix.experiments"))) / "data" / "rates.csv"
 BARS = {"with halving": 12, "without": 40}
 """Hours that S's three figures are to take at most."""
@@ -140,13 +142,18 @@ def _of_benchmarks() -> Iterator[Rate]:
 
 
 def _alike(
-    asked: Task, config: ModelConfig | ModelSpec, *, members: int, precision: Precision = "bfloat16"
+    asked: Task,
+    config: ModelConfig | ModelSpec,
+    *,
+    members: int,
+    precision: Precision = "bfloat16",
+    bands: int = 1,
 ) -> Job:
     """A job of this size; its learning rates do not matter."""
     return Job(
         task=spec_of(asked),
         model=config if isinstance(config, ModelSpec) else model_spec_of(*kind_and_config(config)),
-        training=Training(precision=precision, batch=BATCH),
+        training=Training(precision=precision, batch=BATCH, bands=bands),
         members=tuple(Member(seed=seed) for seed in range(members)),
     )
 
@@ -188,6 +195,7 @@ def _of_runs(runs: Sequence[Run]) -> Iterator[Rate]:
             ModelSpec(name=config["model"]["name"], params=config["model"]["params"]),
             members=together[_population(run)],
             precision=training["precision"],
+            bands=training.get("bands", 1),
         )
         size = size_of(job)
         if size is not None and not (is_outgrown(size) and run.created < FASTER_SINCE):
@@ -223,7 +231,7 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
     found += [row for row in _rows(out) if row not in found]
     failed: set[tuple[str, int]] = set()
     while time.monotonic() < ends:
-        known = gathered([], rates_measured().measured, measured=found)
+        known = gathered([], rates_measured().measured, measured=found + _rows(BANDS))
         wanted = _most_telling(jobs, Rates(known), failed)
         if wanted is None:
             print("All is measured.", file=sys.stderr, flush=True)
@@ -237,6 +245,11 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
             continue
         with written_whole(out) as file:
             json.dump({"rows": found}, file, indent=1)
+
+
+def measured_rows() -> list[Row]:
+    """What was measured here and by `benchmarks.bands`."""
+    return _rows(MEASURED) + _rows(BANDS)
 
 
 def _rows(path: Path) -> list[Row]:
@@ -308,7 +321,7 @@ def main() -> None:
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)
     with written_whole(TABLE) as file:
-        file.write(table_of(gathered(runs, known, measured=_rows(MEASURED))))
+        file.write(table_of(gathered(runs, known, measured=measured_rows())))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ STUDIED: Mapping[str, tuple[str, str]] = {
     "index lookup": ("index-lookup", ""),
     "Dyck-(2,2)": ("dyck", "recognise"),
     "equality by next characters": ("equality", "ncp"),
+    "equality with random negatives": ("equality", "random"),
     "IsTree by a chain of thought": ("is-tree", "cot"),
 }
 """The tasks of the second table with their forms."""

@@ -10,6 +10,7 @@ from separatrix.experiments.cells import Cell, Panel, chosen
 from separatrix.experiments.protocols import S_RATES, Settings
 from separatrix.models.population import signature_of
 from separatrix.models.specs import build
+from separatrix.training.recipes import Halving
 
 SMOKE, QUICK, PAPER = (Settings(budget=budget) for budget in ("smoke", "quick", "paper"))
 TRAINED = tuple(name for name in EXPERIMENTS.names() if name != "w-hotpot")
@@ -165,3 +166,19 @@ def test_a_panel_has_one_cell_in_a_place() -> None:
     cell = study_of("s-fig3").cells[0]
     with pytest.raises(InvalidInput, match="two cells in one place"):
         Panel(name="p", title="p", cells=(cell, cell))
+
+
+def test_the_paper_budget_takes_lengths_in_bands_where_that_pays() -> None:
+    jobs = [
+        job
+        for name in ("s-fig2", "s-fig3", "s-fig4", "s-dss-wide")
+        for job in study_of(name, Settings(budget="paper")).jobs
+    ]
+    for job in jobs:
+        drawn = job.task.name in {"index-lookup", "equality"} and job.built_task.n >= 50
+        assert job.training.bands == (4 if drawn and job.model.name != "dss" else 1), job
+        job.population(1)  # which refuses bands that there are none of
+    assert {job.training.bands for job in jobs} == {1, 4}
+    assert {job.training.halving for job in jobs} == {Halving(first=20_000, factor=3)}
+    for name in ("s-fig2", "s-fig4"):
+        assert {job.training.bands for job in study_of(name, Settings(budget="quick")).jobs} == {1}

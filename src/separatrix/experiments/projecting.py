@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from separatrix.experiments.cells import Study
-from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step
+from separatrix.experiments.rates import PREPARED_START, Rates, rates_measured, seconds_per_step
 from separatrix.options import require
 from separatrix.records import JsonObject
 from separatrix.store import Run, key_of
@@ -184,9 +184,11 @@ def projection_of(
         study=study.name,
         budget=study.budget,
         halving=drops,
-        jobs=tuple(_time_of(job, _end_of(job, ends), known) for job in jobs),
+        jobs=tuple(
+            _time_of(job, _end_of(job, ends), known, first=number == 0) for number, job in enumerate(jobs)
+        ),
         further=tuple(
-            _time_of(job, _end_of(job, ends), known)
+            _time_of(job, _end_of(job, ends), known, first=False)
             for job in (_undropped(job) if halving is False else job for job in study.further)
         ),
     )
@@ -196,7 +198,8 @@ def _undropped(job: Job) -> Job:
     return replace(job, training=replace(job.training, halving=None))
 
 
-def _time_of(job: Job, end: int | None, rates: Rates) -> JobTime:
+def _time_of(job: Job, end: int | None, rates: Rates, *, first: bool) -> JobTime:
+    """What a job takes. All populations but the first of all are compiled while those before are trained."""
     whole = stretches_of(job)
     estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
     found = {rows: one for rows, one in estimates.items() if one is not None}
@@ -205,12 +208,14 @@ def _time_of(job: Job, end: int | None, rates: Rates) -> JobTime:
     for stretch in whole:
         basis: Known = found[stretch.rows].basis if known else "not measured"
         steps[basis] = steps.get(basis, 0) + stretch.steps
-    start = rates.seconds_to_start(job.model.name)
+    compiling = rates.seconds_to_start(job.model.name, bands=job.training.bands)
+    start = min(compiling, PREPARED_START)
 
     def seconds(stretches: Iterable[Stretch]) -> float:
         # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
         # that is not compiled.
-        return sum(
+        begun = compiling - start if first else 0.0
+        return begun + sum(
             found[one.rows].seconds * (one.steps + one.looked_at / job.training.batch)
             + (start if one.compiled else 0.0)
             for one in stretches

@@ -5,13 +5,14 @@ every measurement of its architecture gives a time that it will hardly exceed, a
 
 - more members, or more layers, in proportion; of `a` layers instead of `b`, fewer, (a + 1)/(b + 1), so that
   what is not in the layers has a layer's time;
-- fewer members: no faster while they leave the card idle. From 1.5 million numbers in flight on (members ×
-  examples × positions × width) a quarter of the time stays and the rest goes down with the members; measured
-  were 0 to 15 % that stay. For the LSTM, which waits for each position, and for one layer that answers once
-  0.6 of it stay, where 35 to 55 % were measured;
-- wider by a factor: its square, as the products grow; narrower: no faster;
+- wider by a factor: its square, as the products grow;
 - longer: as the architecture's time grows with the length, which was measured for one member, and at least in
-  proportion; shorter: as that time shrinks, and below the shortest length that was measured not at all;
+  proportion;
+- fewer members, shorter or narrower: in proportion, but that a quarter of what is left out stays, where −8 to
+  18 % were measured. That goes on while a GPU is busy, down to 1.5 million numbers in flight (members ×
+  examples × positions × width), and then it takes no less. For the LSTM, which waits for each position, and
+  for one layer that answers once 0.6 stay, where 35 to 55 % were measured. Shorter ones take no longer than
+  the growth with the length says, and the LSTM's as long as that;
 - bands of lengths: of the positions that are saved three tenths of the time stay, where 6 to 26 % were
   measured; all of it where the card is idle. Without bands, by the positions that they would save;
 - a label at many positions instead of one: twice, since that is what was seen on equality beside Dyck;
@@ -29,7 +30,7 @@ import csv
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -40,6 +41,7 @@ from separatrix.training.labelled import padded_lengths
 
 __all__ = [
     "COLUMNS",
+    "PREPARED_START",
     "Basis",
     "Estimate",
     "Rate",
@@ -86,6 +88,9 @@ _STAYS_IN_BANDS: Final = 0.3
 """The share of the time of positions left out that is not saved."""
 _LEAST_START: Final = 20.0
 """Seconds that compiling takes at the least; most populations that were trained began sooner."""
+PREPARED_START: Final = 10.0
+"""Seconds in which a population begins whose code a second process has compiled: 3, 4, 5, 7 and 9 were
+measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,23 +119,26 @@ class Size:
         return self.layers == 1 and self.labels == 1
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a GPU has enough to do with it that less would take less time."""
-        return self.members * _BATCH * self.positions * self.width >= _FULL
+    def in_flight(self) -> int:
+        """Numbers that a layer has of a step at once."""
+        return self.members * _BATCH * self.positions * self.width
 
     @property
-    def stays(self) -> float:
-        """The share of a larger population's time that having no more members than these does not save."""
-        if not self.is_busy:
-            return 1.0
-        return _STAYS_WAITING if self.is_bare or self.model == "lstm" else _STAYS
+    def is_waiting(self) -> bool:
+        """Whether most of its time is spent otherwise than with computing."""
+        return self.is_bare or self.model == "lstm"
+
+    def with_less(self, share: float) -> float:
+        """What is left of its time if only this share of its numbers is in flight."""
+        left = max(share, min(1.0, _FULL / self.in_flight))
+        return left + (1 - left) * (_STAYS_WAITING if self.is_waiting else _STAYS)
 
     @property
     def in_bands(self) -> float:
         """Its time as a share of what it would be if all examples were padded to the full length."""
         if self.bands == 1:
             return 1.0
-        stays = _STAYS_IN_BANDS if self.is_busy or self.model == "lstm" else 1.0
+        stays = _STAYS_IN_BANDS if self.in_flight >= _FULL or self.model == "lstm" else 1.0
         share = self.positions / self.length
         return share + (1 - share) * stays
 
@@ -216,10 +224,17 @@ class Rates:
             return Estimate(seconds=slowest.seconds, basis="scaled", how=how)
         return Estimate(seconds=best.seconds, basis="scaled", how=best.in_words)
 
-    def seconds_to_start(self, model: str) -> float:
-        """Compiling a population of this architecture: the median of what was measured, if not too little."""
-        found = [rate.start_seconds for rate in self.measured if rate.size.model == model]
-        known = [seconds for seconds in found if seconds is not None]
+    def seconds_to_start(self, model: str, *, bands: int = 1) -> float:
+        """Compiling a population of this architecture, for one length or for several: the median of what was
+        measured, of all architectures where there is nothing of this one, if not too little.
+        """
+        alike = [
+            (rate.size.model, rate.start_seconds)
+            for rate in self.measured
+            if rate.start_seconds is not None and (rate.size.bands > 1) == (bands > 1)
+        ]
+        own = [seconds for name, seconds in alike if name == model]
+        known = own or [seconds for _, seconds in alike if bands > 1]
         return max(_LEAST_START, statistics.median(known) if known else 0.0)
 
 
@@ -317,29 +332,39 @@ def _seconds(rate: Rate) -> float:
 
 
 def _factors(known: Size, wanted: Size, growth: Growth) -> dict[str, float]:
-    """By what a measured time is multiplied, and for what."""
+    """By what a measured time is multiplied, and for what: one thing after another becomes what is wanted."""
+    narrower = replace(known, width=min(known.width, wanted.width))
+    fewer = replace(narrower, members=min(known.members, wanted.members))
     return {
-        "members": _by_members(known, wanted),
+        "width": _by_width(known, wanted),
+        "members": _by_members(narrower, wanted),
+        "length": _by_length(fewer, wanted, growth),
         "layers": _by_layers(known.layers, wanted.layers),
-        "width": max(1.0, wanted.width / known.width) ** 2,
-        "length": _by_length(known.length, wanted.length, growth),
         "bands": 1.0 if known.bands == wanted.bands else wanted.in_bands * known.length / known.positions,
         "labels": _MANY_LABELS if wanted.labels > 1 >= known.labels else 1.0,
     }
 
 
+def _by_width(known: Size, wanted: Size) -> float:
+    ratio = wanted.width / known.width
+    return ratio**2 if ratio >= 1 else known.with_less(ratio)
+
+
 def _by_members(known: Size, wanted: Size) -> float:
-    share = wanted.members / known.members
-    return share if share >= 1 else share + (1 - share) * wanted.stays
+    ratio = wanted.members / known.members
+    return ratio if ratio >= 1 else known.with_less(ratio)
+
+
+def _by_length(known: Size, wanted: Size, growth: Growth) -> float:
+    share = wanted.length / known.length
+    ratio = _time_at(wanted.length, growth) / _time_at(known.length, growth)
+    if share > 1:
+        return max(share, ratio)
+    return ratio if known.model == "lstm" else min(ratio, known.with_less(share))
 
 
 def _by_layers(known: int, wanted: int) -> float:
     return wanted / known if wanted >= known else (wanted + 1) / (known + 1)
-
-
-def _by_length(known: int, wanted: int, growth: Growth) -> float:
-    ratio = _time_at(wanted, growth) / _time_at(known, growth)
-    return max(wanted / known, ratio) if wanted > known else ratio
 
 
 def _growth(rates: Iterable[Rate]) -> Growth:
