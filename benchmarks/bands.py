@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.markdown import table
 from benchmarks.step_rates import BANDS as DATA
-from benchmarks.step_rates import Row, time_population
+from benchmarks.step_rates import Row, rows_in, time_population
 from separatrix.experiments.protocols import S_RATES, s_model
 from separatrix.experiments.rates import size_of
 from separatrix.files import written_whole
@@ -57,7 +57,6 @@ POPULATIONS: tuple[tuple[str, int, int, Asked, int, int], ...] = (
 LEARNED: tuple[tuple[str, int, int, Asked, int, float, int], ...] = (
     ("TF", 1, 64, LOOKUP, 50, 1e-3, 6_000),
     ("TF", 2, 64, ("equality", {"form": "ncp", "alphabet": 64}), 20, 1e-3, 6_000),
-    ("Mamba", 1, 64, ("index-lookup", {"alphabet": 8}), 20, 3e-3, 3_000),
     ("LSTM", 1, 64, ("equality", {"form": "ncp", "alphabet": 4}), 12, 1e-2, 4_000),
 )
 """The same with a learning rate and the most steps, small enough for a CPU."""
@@ -65,7 +64,7 @@ SEEDS = range(6)
 _PAGE = """# Steps in bands of lengths
 
 {where}. `python -m benchmarks.bands` measures: batch 64, products in bfloat16, the sizes of
-S's figures. What was compiled ahead found its code in the compiler's cache.
+S's figures. What was prepared found its code in the compiler's cache.
 
 {speed}
 
@@ -92,33 +91,25 @@ def jobs(bands: Sequence[int], only: Sequence[str]) -> Iterator[Job]:
             )
 
 
-def known(what: str) -> list[Row]:
-    """What was measured before."""
-    rows: list[Row] = json.loads(DATA.read_text()).get(what, []) if DATA.exists() else []
-    return rows
-
-
-def learned() -> Iterator[Row]:
-    """The steps in which each seed has solved a task, with all lengths at every step and in bands."""
+def learned(before: Sequence[Row]) -> Iterator[Row]:
+    """The steps in which each seed has solved a task, with all lengths at every step and in bands; of those
+    that were not trained before.
+    """
     for label, layers, width, (name, given), n, rate, most in LEARNED:
         asked = task(name, n=n, **given)
+        form = f"{name} {given.get('form', '')}".strip()
+        population = f"{label}-({layers},{width}) on {form} at {n}"
         for count in (1, 4):
+            if any((row["population"], row["bands"]) == (population, count) for row in before):
+                continue
             training = Training(
                 steps=most, eval_every=100, eval_examples=1000, test_examples=1000, solved=0.99, bands=count
             )
             members = [Member(lr=rate, seed=seed) for seed in SEEDS]
             config = s_model(label, layers=layers, width=width, task=name)
             found = train(asked, config, members=members, training=training)
-            row = {
-                "population": f"{label}-({layers},{width}) on {name} {given.get('form', '')}".strip()
-                + f" at {n}",
-                "rate": rate,
-                "bands": count,
-                "solved": [one.solved_at for one in found],
-                "most": most,
-            }
-            print(row, file=sys.stderr, flush=True)
-            yield row
+            solved = [one.solved_at for one in found]
+            yield {"population": population, "rate": rate, "bands": count, "solved": solved, "most": most}
 
 
 def page(rows: Sequence[Row], learning: Sequence[Row]) -> str:
@@ -137,7 +128,7 @@ def page(rows: Sequence[Row], learning: Sequence[Row]) -> str:
                 f"{size['positions'] / size['length']:.2f}",
                 f"{row['steps_per_second']:.1f}",
                 "not run" if alone is None else f"{row['steps_per_second'] / alone:.2f}",
-                "compiled ahead" if row["start_seconds"] is None else f"{row['start_seconds']:.0f}",
+                f"{row['start_seconds']:.0f}{', prepared' if row.get('prepared') else ''}",
             )
         )
     head = ("population", "members", "bands", "share of positions", "steps/s", "× one band", "s to begin")
@@ -170,14 +161,17 @@ def main() -> None:
     )
     parser.add_argument("--bands", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--only", nargs="+", default=[], help="S's labels of models")
+    parser.add_argument("--prepared", action="store_true", help="another process has compiled all of it")
     parser.add_argument("--json", type=Path, default=DATA)
     parser.add_argument("--learning", action="store_true", help="train small ones to the end")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
-    rows, learning = known("rows"), known("learning")
+    rows, learning = rows_in(DATA), rows_in(DATA, "learning")
     if options.learning:
-        learning = list(learned())
-        _write(DATA, rows, learning)
+        for row in learned(tuple(learning)):
+            learning.append(row)
+            print(row, file=sys.stderr, flush=True)
+            _write(options.json, rows, learning)
     elif not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
@@ -187,7 +181,7 @@ def main() -> None:
             if any(row["size"] == vars(size) for row in rows):
                 continue
             try:
-                rows.append(time_population(job))
+                rows.append(time_population(job) | ({"prepared": True} if options.prepared else {}))
             except RuntimeError as failure:  # one that does not fit says nothing about the others
                 print(f"{size}: {failure}", file=sys.stderr, flush=True)
                 continue

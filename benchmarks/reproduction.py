@@ -81,9 +81,10 @@ def _sums(one: Projection, *, whole: bool) -> Data:
 INTRODUCTION = """# Reproducing the papers: time on one H200
 
 Projected from {rates:,} measured rates of steps ({devices}), one population after another. Compiling and
-looks are in it; letting models write, second looks and drawing are not. A time is the most that training
-can take: a population ends sooner if a member solves the task. Sizes that were not measured are scaled from
-those that were, upwards rather than downwards: `separatrix.experiments.rates` says how. `python -m
+looks are in it, all but the first population compiled by a second process while those before are trained;
+letting models write, second looks and drawing are not. A time is the most that training can take: a
+population ends sooner if a member solves the task. Sizes that were not measured are scaled from those that
+were, upwards rather than downwards: `separatrix.experiments.rates` says how. `python -m
 benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it

@@ -165,7 +165,7 @@ def _of_row(row: Row) -> Rate:
         size=Size(**{"bands": 1, "positions": size["length"], **size}),
         compiled=True,
         steps_per_second=row["steps_per_second"],
-        start_seconds=row["start_seconds"],
+        start_seconds=None if row.get("prepared") else row["start_seconds"],
         how="benchmark",
         device=row["device"],
         torch=row["torch"],
@@ -227,11 +227,11 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
     """Time populations on this GPU until the minutes are over or all that S's figures need is measured."""
     ends = time.monotonic() + 60 * minutes
     jobs = [job for name in FIGURES for job in study_of(name, Settings(budget="paper")).jobs]
-    found = _rows(MEASURED)
-    found += [row for row in _rows(out) if row not in found]
+    found = rows_in(MEASURED)
+    found += [row for row in rows_in(out) if row not in found]
     failed: set[tuple[str, int]] = set()
     while time.monotonic() < ends:
-        known = gathered([], rates_measured().measured, measured=found + _rows(BANDS))
+        known = gathered([], rates_measured().measured, measured=found + rows_in(BANDS))
         wanted = _most_telling(jobs, Rates(known), failed)
         if wanted is None:
             print("All is measured.", file=sys.stderr, flush=True)
@@ -249,11 +249,12 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
 
 def measured_rows() -> list[Row]:
     """What was measured here and by `benchmarks.bands`."""
-    return _rows(MEASURED) + _rows(BANDS)
+    return rows_in(MEASURED) + rows_in(BANDS)
 
 
-def _rows(path: Path) -> list[Row]:
-    rows: list[Row] = json.loads(path.read_text())["rows"] if path.exists() else []
+def rows_in(path: Path, what: str = "rows") -> list[Row]:
+    """What a file of measurements has, if there is one."""
+    rows: list[Row] = json.loads(path.read_text()).get(what, []) if path.exists() else []
     return rows
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import InvalidInput
-from separatrix.randomness import Draws, host_constant, philox4x32, site_number
+from separatrix.randomness import (
+    Draws,
+    _philox_by_halves,
+    _product,
+    host_constant,
+    philox4x32,
+    site_number,
+)
 from separatrix.tasks import TASKS
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "randomness.json").read_text())
@@ -50,6 +58,41 @@ def test_known_answers_of_the_bare_function(case: dict[str, Any]) -> None:
     assert plain_philox(counter, key) == numbers(case["words"])
     words = philox4x32(tuple(torch.tensor(word) for word in counter), (key[0], key[1]))  # type: ignore[arg-type]
     assert [int(word) for word in words] == numbers(case["words"])
+
+
+@pytest.mark.parametrize("case", VECTORS["philox4x32-10"])
+def test_known_answers_by_halves(case: dict[str, Any]) -> None:
+    counter, key = numbers(case["counter"]), numbers(case["key"])
+    words = _philox_by_halves(tuple(torch.tensor(word) for word in counter), (key[0], key[1]))  # type: ignore[arg-type]
+    assert [int(word) for word in words] == numbers(case["words"])
+
+
+def test_halves_of_products_are_exact() -> None:
+    """The greatest words among them, whose products with these multipliers do not fit in 63 bits."""
+    words = torch.tensor([0, 1, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF])
+    for multiplier in (0xD2511F53, 0xCD9E8D57, 0xFFFFFFFF, 1):
+        high, low = _product(words, multiplier)
+        whole = [int(word) * multiplier for word in words]
+        assert high.tolist() == [product >> 32 for product in whole]
+        assert low.tolist() == [product & 0xFFFFFFFF for product in whole]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the compiler's own remarks
+@pytest.mark.parametrize("rows", [1, 3, 16, 70])
+def test_compiled_for_a_cpu_words_are_the_same(rows: int) -> None:
+    """Really compiled, to C++, in which a product that wraps has no meaning: some came out wrong."""
+    seeds, starts = torch.arange(rows) * 2**33 + 5, torch.arange(rows) * 2**31 + 2**40
+    ways: dict[str, Callable[[], Draws]] = {
+        "a seed and a start": lambda: Draws(seed=7, stream="x", batch=rows, start=5),
+        "a seed for each row": lambda: Draws(seed=seeds, stream="x", batch=rows, start=5),
+        "a start for each row": lambda: Draws(seed=7, stream="x", batch=rows, start=starts),
+        "both for each row": lambda: Draws(seed=seeds, stream="x", batch=rows, start=starts),
+    }
+    for name, way in ways.items():
+        torch.compiler.reset()
+        compiled = torch.compile(lambda way=way: way().words("s", 7), dynamic=False)
+        assert torch.equal(compiled(), way().words("s", 7)), name
 
 
 @pytest.mark.parametrize("case", VECTORS["layout"])

@@ -61,8 +61,11 @@ def philox4x32(
     """Philox4x32-10: four 32-bit counter words (held in int64) to four random 32-bit words.
 
     The 64-bit product of two 32-bit words wraps in a signed int64 without losing a bit, so its low and high
-    halves are a mask and a shift; the mask after the shift removes the copies of the sign.
+    halves are a mask and a shift; the mask after the shift removes the copies of the sign. Compiled for a CPU
+    the product is formed by halves: the compiler writes C++, in which a product that wraps means nothing.
     """
+    if torch.compiler.is_compiling() and counter[0].device.type == "cpu":
+        return _philox_by_halves(counter, key)
     first, second, third, fourth = counter
     low_key, high_key = key
     for _ in range(_ROUNDS):
@@ -75,6 +78,29 @@ def philox4x32(
         low_key = (low_key + _KEY_STEPS[0]) & _MASK
         high_key = (high_key + _KEY_STEPS[1]) & _MASK
     return first, second, third, fourth
+
+
+def _philox_by_halves(
+    counter: tuple[Words, Words, Words, Words], key: tuple[int | Words, int | Words]
+) -> tuple[Words, Words, Words, Words]:
+    """The same without a product of more than 48 bits."""
+    first, second, third, fourth = counter
+    low_key, high_key = key
+    for _ in range(_ROUNDS):
+        high_left, low_left = _product(first, _MULTIPLIERS[0])
+        high_right, low_right = _product(third, _MULTIPLIERS[1])
+        first = high_right ^ second ^ low_key
+        third = high_left ^ fourth ^ high_key
+        second, fourth = low_right, low_left
+        low_key = (low_key + _KEY_STEPS[0]) & _MASK
+        high_key = (high_key + _KEY_STEPS[1]) & _MASK
+    return first, second, third, fourth
+
+
+def _product(word: Words, multiplier: int) -> tuple[Words, Words]:
+    """The high and the low half of the product of two 32-bit words."""
+    upper, lower = word * (multiplier >> 16), word * (multiplier & 0xFFFF)
+    return (upper + (lower >> 16)) >> 16, (((upper & 0xFFFF) << 16) + lower) & _MASK
 
 
 @host_constant

@@ -17,6 +17,7 @@ ALL = Asked(
     budget="paper",
     grid="full",
     halving=False,
+    bands=False,
     seeds=(3, 4),
     models=(("Transformer", Path("/models/one")),),
     file=Path("/hotpot.json"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import reproduction, step_rates
+from benchmarks import bands, reproduction, step_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +56,9 @@ def rate(seconds: float, *, compiled: bool = True, start: float | None = None, *
 
 
 def seconds_of(rates: Sequence[Rate], **changes: Any) -> float:
-    found = Rates(rates).estimate(replace(SIZE, **changes))
+    found = Rates(rates).estimate(
+        replace(SIZE, **{"positions": changes.get("length", SIZE.length), **changes})
+    )
     assert found is not None
     return found.seconds
 
@@ -82,6 +84,13 @@ def test_the_table_is_what_the_benchmarks_and_its_own_runs_give() -> None:
     assert {one.device for one in known} == {"NVIDIA H200"}
     assert {one.how for one in known} == {"benchmark", "run"}
     assert all(one.steps_per_second > 0 for one in known)
+
+
+def test_the_page_on_bands_is_what_its_data_gives() -> None:
+    learning = step_rates.rows_in(step_rates.BANDS, "learning")
+    assert bands.page(step_rates.rows_in(step_rates.BANDS), learning) == bands.PAGE.read_text()
+    for row in learning:
+        assert row["bands"] == 1 or None not in row["solved"]
 
 
 def test_each_rate_of_a_run_stands_in_the_provenance_of_one_that_was_kept() -> None:
@@ -217,10 +226,29 @@ def test_bands_save_most_of_the_positions_that_they_leave_out(changes: dict[str,
     back = Rates([replace(known, size=banded)]).estimate(known.size)
     assert back is not None
     assert back.seconds == pytest.approx(0.01 * 201 / 128)
+    shorter = replace(banded, length=101, positions=80)  # of which more is computed
+    found = Rates([replace(known, size=banded)]).estimate(shorter)
+    assert found is not None
+    expected = _with_less(known.size, 101 / 201) * _in_bands(shorter) * 201 / 128
+    assert found.seconds == pytest.approx(0.01 * expected)
     same = Rates([replace(known, size=banded), known]).estimate(banded)
     assert same is not None
     assert same.basis == "measured"
     assert same.seconds == pytest.approx(0.01)
+
+
+def _with_less(size: Size, share: float) -> float:
+    if size.model == "lstm":
+        return 1.0  # as it was measured for one member, and here nothing was
+    least = 1_500_000 / (size.members * 64 * 128 * size.width)
+    left = max(share, min(1.0, least))
+    return left + (1 - left) / 4
+
+
+def _in_bands(size: Size) -> float:
+    idle = size.members * 64 * size.positions * size.width < 1_500_000 and size.model != "lstm"
+    share = size.positions / size.length
+    return 1.0 if idle else share + 0.3 * (1 - share)
 
 
 def test_the_table_has_bands() -> None:
@@ -312,8 +340,8 @@ def test_the_law_foresees_what_was_measured() -> None:
         found = others.estimate(one.size) if one.compiled else None
         ratios += [] if found is None else [found.seconds / one.seconds]
     assert len(ratios) > 30
-    assert min(ratios) > 0.5
-    assert sum(ratio > 0.85 for ratio in ratios) > 0.9 * len(ratios)
+    assert min(ratios) > 0.6
+    assert sum(ratio > 0.85 for ratio in ratios) > 0.95 * len(ratios)
 
 
 def test_the_time_to_start_is_a_median_and_not_too_little() -> None:
@@ -395,9 +423,9 @@ def test_a_projection_adds_up_steps_looks_tests_and_compiling() -> None:
     study = study_with(TRAINING)
     found = projection_of(study, rates=KNOWN)
     # 10,000 steps of seven, 10 looks and a test of ten batches, then 40,000 of one with as much again. The
-    # very first population is compiled, all others have been by then.
-    first = 30 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * (40_000 + 40 + 10)
-    second = 10 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * 41 / 21 * (40_000 + 40 + 10)
+    # longest goes first; its first population is compiled, all others have been by then.
+    first = 10 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * (40_000 + 40 + 10)
+    second = 30 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * 41 / 21 * (40_000 + 40 + 10)
     assert [one.seconds for one in found.jobs] == [pytest.approx(first), pytest.approx(second)]
     assert found.seconds == pytest.approx(first + second)
     assert found.minutes == pytest.approx(found.seconds / 60)
@@ -412,16 +440,32 @@ def test_a_projection_adds_up_steps_looks_tests_and_compiling() -> None:
     json.dumps(found.to_fields(), allow_nan=False)
 
 
+def test_a_second_process_that_compiles_too_slowly_is_waited_for() -> None:
+    """Compiling takes 300 s, so that the populations behind the first are ready after 300, 600 and 900."""
+    slow = Rates(replace(one, start_seconds=300.0) for one in KNOWN.measured)
+    found = projection_of(study_with(TRAINING), rates=slow)
+    seven, alone = 0.004 * 10_020, 0.001 * 40_050
+    one_of_40 = 41 / 21 * alone
+    second = 300 + seven + 10 + one_of_40
+    waited = 600 - second + 10
+    first = waited + seven
+    assert 10 < waited < 300
+    waited = 900 - (second + first) + 10
+    assert 10 < waited < 300
+    first += waited + alone
+    assert [one.seconds for one in found.jobs] == [pytest.approx(first), pytest.approx(second)]
+
+
 def test_rows_that_are_not_given_up_cost_on_and_nothing_is_compiled_anew() -> None:
     four_of_seven = replace(TRAINING, halving=Halving(first=30_000))
     found = projection_of(study_with(four_of_seven), rates=KNOWN)
-    assert found.jobs[0].seconds == pytest.approx(30 + 0.004 * (50_000 + 50 + 2 * 10))
+    assert found.jobs[0].seconds == pytest.approx(10 + 0.004 * (50_000 + 50 + 2 * 10))
 
 
 def test_without_halving_all_members_go_to_the_end() -> None:
     found = projection_of(study_with(TRAINING), halving=False, rates=KNOWN)
     steps = 0.004 * (50_000 + 50 + 10)
-    assert [one.seconds for one in found.jobs] == [pytest.approx(30 + steps), pytest.approx(10 + steps)]
+    assert [one.seconds for one in found.jobs] == [pytest.approx(10 + steps), pytest.approx(30 + steps)]
     assert not found.halving
     assert found == projection_of(study_with(replace(TRAINING, halving=None)), rates=KNOWN)
     with pytest.raises(InvalidInput, match=r"s-fig3 at --budget smoke drops nobody"):
@@ -439,7 +483,7 @@ def test_a_job_ends_where_a_run_with_one_of_its_rates_has_solved_the_task() -> N
     ]
     found = projection_of(study, solved=runs, rates=KNOWN)
     assert [one.solved_at for one in found.jobs] == [21_000, None]  # at the next look
-    ended = 30 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * (11_000 + 11 + 10)
+    ended = 10 + 0.004 * (10_000 + 10 + 10) + 10 + 0.001 * (11_000 + 11 + 10)
     assert [one.ended for one in found.jobs] == [pytest.approx(ended), found.jobs[1].seconds]
     assert found.ended_hours < found.hours
     assert found.lines()[1] == (

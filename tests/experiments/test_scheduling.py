@@ -11,10 +11,11 @@ from separatrix.experiments import study_of
 from separatrix.experiments.cells import Cell, Study, chosen
 from separatrix.experiments.outcomes import outcome_of
 from separatrix.experiments.protocols import Settings
-from separatrix.experiments.scheduling import is_finished, packed, second_looks, unfinished, work_of
+from separatrix.experiments.scheduling import packed, second_looks, unfinished, work_of
 from separatrix.store import Result, Status, Store, key_of
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member
+from separatrix.training.remembered import is_finished
 from tests.experiments.fakes import fake_run, known
 
 PAPER = Settings(budget="paper")

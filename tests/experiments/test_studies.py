@@ -175,10 +175,11 @@ def test_the_paper_budget_takes_lengths_in_bands_where_that_pays() -> None:
         for job in study_of(name, Settings(budget="paper")).jobs
     ]
     for job in jobs:
-        drawn = job.task.name in {"index-lookup", "equality"} and job.built_task.n >= 50
+        drawn = job.task.name in {"index-lookup", "equality"} and job.built_task.n >= 100
         assert job.training.bands == (4 if drawn and job.model.name != "dss" else 1), job
         job.population(1)  # which refuses bands that there are none of
     assert {job.training.bands for job in jobs} == {1, 4}
     assert {job.training.halving for job in jobs} == {Halving(first=20_000, factor=3)}
     for name in ("s-fig2", "s-fig4"):
-        assert {job.training.bands for job in study_of(name, Settings(budget="quick")).jobs} == {1}
+        for settings in (Settings(budget="quick"), Settings(budget="paper", bands=False)):
+            assert {job.training.bands for job in study_of(name, settings).jobs} == {1}

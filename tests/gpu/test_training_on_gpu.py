@@ -12,12 +12,14 @@ import pytest
 import torch
 
 from separatrix.models import model
+from separatrix.randomness import Band
 from separatrix.store import Store
 from separatrix.tasks import Task, task
 from separatrix.training import Curriculum, Halving, Member, Training, run_job, train
 from separatrix.training.course import Course
 from separatrix.training.jobs import job_for
 from separatrix.training.running import placing_for
+from separatrix.training.sources import Source
 from tests.training.test_populations import same
 from tests.training.test_resume import contents, facts, interrupted
 
@@ -141,3 +143,22 @@ def test_a_compiled_population_learns_in_bands() -> None:
     members = [Member(lr=1e-3, seed=seed) for seed in range(3)]
     found = train(task("index-lookup", n=40), "transformer", members=members, training=training)
     assert max(one.accuracy for one in found) >= 0.98
+
+
+@pytest.mark.parametrize("bands", [1, 4])
+@pytest.mark.parametrize("form", ["random", "ncp"])
+def test_compiled_draws_are_those_of_a_cpu(form: str, bands: int) -> None:
+    """What members train on, every one with its seed at its step, compiled by Triton."""
+    asked = task("equality", n=40, form=form)
+    seeds, steps = torch.tensor([3, 2**40]), torch.tensor([0, 123_456])
+    compiled = torch.compile(Source(task=asked).draw, dynamic=False)
+    for number in range(bands):
+        host, device = (
+            None if bands == 1 else Band(number=torch.tensor(number, device=where), of=bands)
+            for where in ("cpu", "cuda")
+        )
+        expected = Source(task=asked).draw(seeds, steps, batch=16, band=host)
+        found = compiled(seeds.cuda(), steps.cuda(), batch=16, band=device)
+        assert torch.equal(found.inputs.cpu(), expected.inputs)
+        assert torch.equal(found.targets.cpu(), expected.targets)
+        assert torch.equal(found.mask.cpu(), expected.mask)

@@ -307,7 +307,7 @@ def on_a_gpu(name: str) -> Engine:
 
 def test_only_what_can_be_recorded_is(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = Tape()
-    monkeypatch.setattr(Engine, "_recorded", lambda _: tape)
+    monkeypatch.setattr(Engine, "_recorded", lambda *_: tape)
     rows, recurrent = on_a_gpu("rows"), on_a_gpu("recurrent")
     assert (rows.population.recordable, recurrent.population.recordable) == (True, False)
     rows.run(2)
@@ -319,7 +319,7 @@ def test_only_what_can_be_recorded_is(monkeypatch: pytest.MonkeyPatch) -> None:
 class Recording:
     """`torch.cuda.graph`, whose end fails where something within did."""
 
-    def __init__(self, graph: object) -> None:
+    def __init__(self, graph: object, pool: object) -> None:
         self.graph = graph
 
     def __enter__(self) -> None:

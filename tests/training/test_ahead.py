@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import torch
 from torch.cuda._utils import _get_device_index
 
+from separatrix.errors import InvalidInput
 from separatrix.models import model
-from separatrix.records import parse_json
 from separatrix.tasks import task
 from separatrix.training import Halving, Member, Training, ahead
-from separatrix.training import __main__ as program
-from separatrix.training.ahead import compiling_ahead, to_compile
+from separatrix.training.ahead import Ahead, compiling_ahead, to_compile
 from separatrix.training.jobs import Job, Plan, job_for
 
 CUDA = torch.device("cuda")
@@ -55,7 +56,7 @@ def test_every_population_but_the_first_is_compiled_in_its_turn() -> None:
 
 
 def test_on_a_cpu_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_started", lambda words, said: pytest.fail(str(words)))
+    monkeypatch.setattr(ahead, "_started", lambda *given: pytest.fail(str(given)))
     with compiling_ahead([job_of(8), job_of(9)], device="cpu", tell=pytest.fail):
         pass
 
@@ -77,7 +78,7 @@ def test_where_it_is_of_no_use_nothing_is_started(
     card: pytest.MonkeyPatch, jobs: Sequence[int], given: dict[str, Any], memory: int
 ) -> None:
     card.setattr(ahead, "memory_of", lambda device: memory * 10**9)
-    card.setattr(ahead, "_started", lambda words, said: pytest.fail(str(words)))
+    card.setattr(ahead, "_started", lambda *given: pytest.fail(str(given)))
     with compiling_ahead([job_of(n) for n in jobs], tell=pytest.fail, **given):
         pass
 
@@ -85,15 +86,16 @@ def test_where_it_is_of_no_use_nothing_is_started(
 def _sleeping(found: list[Any]) -> Any:
     """A process that has one of its own, as the compiler's has; both would stay for a minute."""
 
-    def started(words: Sequence[str], said: Path) -> subprocess.Popen[bytes]:
-        found.append(list(words))
-        found.append(Plan.from_json(parse_json(Path(words[0]).read_bytes(), what="the plan")))
+    def started(plan: Plan, words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
         inner = "import subprocess as s; p = s.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
         process = subprocess.Popen(
-            [sys.executable, "-c", inner], stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", inner],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
         )
         assert process.stdout is not None
-        found.append([process.pid, int(process.stdout.readline())])
+        found.extend([list(words), plan, [process.pid, int(process.stdout.readline())]])
         process.stdout.close()
         return process
 
@@ -122,15 +124,70 @@ def test_it_ends_with_the_work_and_with_all_that_it_started(
         assert all(_is_there(pid) for pid in processes)
         if error is not None:
             raise error
-    assert words[1:] == [
-        "--prepare", "--beside", str(os.getpid()), "--device", "cuda", "--backend", "triton", "--own-code",
-    ]  # fmt: skip
+    assert words == ["--device", "cuda", "--backend", "triton", "--own-code"]
     assert plan.jobs == to_compile([job_of(8), job_of(9)])
+    assert _all_gone(processes)
+
+
+def _all_gone(processes: Sequence[int]) -> bool:
     until = time.monotonic() + 10
     while any(_is_there(pid) for pid in processes) and time.monotonic() < until:
         time.sleep(0.02)
-    assert not any(_is_there(pid) for pid in processes)
-    assert not Path(words[0]).exists()
+    return not any(_is_there(pid) for pid in processes)
+
+
+PARENT = """
+import sys, time
+import torch
+from separatrix.errors import InvalidInput
+from separatrix.models import model
+from separatrix.tasks import task
+from separatrix.training import Member, Training, ahead
+from separatrix.training.jobs import job_for
+
+class Card:
+    type = "cuda"
+    def __str__(self):
+        return "cpu"  # where the child then really takes a step of each, a minute in all
+
+ahead.chosen_device = lambda name: Card()
+ahead.memory_of = lambda device: 10**12
+jobs = [
+    job_for(task("index-lookup", n=n), model("mamba", width=64), members=[Member()], training=Training())
+    for n in range(100, 300)
+]
+with ahead.compiling_ahead(jobs, tell=print) as second:
+    print(second._process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_it_does_not_outlive_the_process_that_trains(how: signal.Signals) -> None:
+    """The real one, in the middle of its work, when its parent is ended without another word."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    until = time.monotonic() + 60
+    while _niceness(child) != 10 and time.monotonic() < until:  # it has come to its work
+        time.sleep(0.05)
+    assert _niceness(child) == 10
+    parent.send_signal(how)
+    parent.wait(30)
+    parent.stdout.close()
+    assert _all_gone([child])
+
+
+def _niceness(pid: int) -> int | None:
+    try:
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    except ProcessLookupError:
+        return None
 
 
 @pytest.mark.parametrize(
@@ -170,45 +227,79 @@ def test_a_quarter_of_the_memory_is_enough(monkeypatch: pytest.MonkeyPatch, devi
         "set_per_process_memory_fraction",
         lambda share, where: limits.append((share, _get_device_index(where))),
     )
-    ahead.keep_to_the_side(torch.device(device))
-    ahead.keep_to_the_side(torch.device("cpu"))
+    ahead._keep_to_the_side(torch.device(device))
+    ahead._keep_to_the_side(torch.device("cpu"))
     assert limits == [(0.25, number)]
     assert nice == [10, 10]
 
 
 @pytest.fixture
-def prepared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The lengths that the program has compiled; of 9 it says that there is no memory for it."""
-    found: list[int] = []
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Lengths and rows that were compiled. For 9 there is no memory, and 10 is refused."""
+    found: list[tuple[int, int]] = []
 
-    def prepare(job: Job, **_: Any) -> None:
+    def prepare(job: Job, *, seats: int, **_: Any) -> None:
         if job.built_task.n == 9:
             raise torch.OutOfMemoryError("out of memory")
-        found.append(job.built_task.n)
+        if job.built_task.n == 10:
+            raise InvalidInput("Ten is not to my taste.")
+        found.append((job.built_task.n, seats))
 
-    monkeypatch.setattr(program, "prepare_job", prepare)
-    monkeypatch.setattr(program, "keep_to_the_side", lambda device: None)
+    monkeypatch.setattr(ahead, "prepare_job", prepare)
+    monkeypatch.setattr(ahead, "_keep_to_the_side", lambda device: None)
+    monkeypatch.setattr(ahead, "_end_with", lambda stream: None)
     return found
 
 
-def _plan(folder: Path) -> str:
-    path = folder / "plan.json"
-    jobs = tuple(job_of(n, members=1) for n in (8, 9, 10))
-    path.write_text(json.dumps(Plan(jobs=jobs).to_json()))
-    return str(path)
+def _given(monkeypatch: pytest.MonkeyPatch, *lengths: int) -> None:
+    plan = Plan(jobs=tuple(job_of(n, members=n) for n in lengths))
+    line = json.dumps(plan.to_json()).encode() + b"\nnothing of this is read"
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(line)))
 
 
-def test_what_finds_no_room_is_passed_over_beside_another(tmp_path: Path, prepared: list[int]) -> None:
-    words = [_plan(tmp_path), "--prepare", "--device", "cpu"]
-    assert program.main([*words, "--beside", str(os.getppid())]) == 0
-    assert prepared == [8, 10]
-    prepared.clear()
-    assert program.main(words) == 2
-    assert prepared == [8]
-
-
-def test_it_does_not_outlive_the_process_beside_which_it_compiles(
-    tmp_path: Path, prepared: list[int]
+def test_what_finds_no_room_or_is_wrong_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, prepared: list[tuple[int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert program.main([_plan(tmp_path), "--prepare", "--device", "cpu", "--beside", "1234567"]) == 0
-    assert prepared == []
+    _given(monkeypatch, 8, 9, 10, 11)
+    assert ahead.main(["--device", "cpu"]) == 1
+    assert prepared == [(8, 8), (11, 11)]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("transformer on index-lookup(n=10")
+    assert said[0].endswith("Ten is not to my taste.")
+    prepared.clear()
+    _given(monkeypatch, 8, 9)
+    assert ahead.main(["--device", "cpu"]) == 0
+    assert prepared == [(8, 8)]
+
+
+def test_work_without_room_is_done_again_when_nothing_else_is(card: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    card.setattr(ahead, "_started", _sleeping(found))
+    tries: list[bool] = []
+
+    def work() -> str:
+        tries.append(_is_there(found[2][0]))
+        if len(tries) == 1:
+            raise torch.OutOfMemoryError("out of memory")
+        return "done"
+
+    def fails() -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    with compiling_ahead([job_of(8), job_of(9)], tell=pytest.fail) as second:
+        with pytest.raises(RuntimeError, match="another matter"):
+            second.making_room(_raiser(RuntimeError("another matter")))
+        assert second.making_room(work) == "done"
+        assert tries == [True, False]
+        with pytest.raises(torch.OutOfMemoryError):
+            second.making_room(fails)
+    with pytest.raises(torch.OutOfMemoryError):
+        Ahead().making_room(fails)
+
+
+def _raiser(error: Exception) -> Callable[[], None]:
+    def work() -> None:
+        raise error
+
+    return work

@@ -15,15 +15,18 @@ from separatrix.errors import InvalidInput
 from separatrix.models import model
 from separatrix.randomness import Band, Draws
 from separatrix.tasks import TASKS, Task, task
+from separatrix.tasks.index_lookup import IndexLookup
 from separatrix.tasks.interface import Tokens
 from separatrix.tasks.machine_runs import MachineRuns
 from separatrix.tasks.machines import library_machine
+from separatrix.tasks.shaping import uniform_between
 from separatrix.training import Halving, Job, Member, Training, train
 from separatrix.training.costs import cost_of
 from separatrix.training.course import Course
 from separatrix.training.jobs import job_for
 from separatrix.training.labelled import labels_on_average, padded_lengths
 from separatrix.training.running import placing_for
+from tests.tasks import test_index_lookup
 from tests.training.test_populations import same
 
 LOOKUP = task("index-lookup", n=40, alphabet=8)
@@ -142,6 +145,19 @@ def test_samples_of_a_band_are_as_long_as_it_says(asked: Task) -> None:
     assert seen == {asked.positions_of(size) for size in range(least, most + 1)}
 
 
+def test_a_task_that_knows_nothing_of_bands_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = test_index_lookup.TestIndexLookup()
+    checks.test_bands_hold_samples_of_their_lengths()
+    monkeypatch.setattr(
+        IndexLookup, "drawn_sizes", lambda self, draws: uniform_between(draws, "length", *self.sampled_sizes)
+    )
+    with pytest.raises(AssertionError, match="a sample is longer than its band"):
+        checks.test_bands_hold_samples_of_their_lengths()
+    monkeypatch.setattr(IndexLookup, "positions_of", lambda self, size: size)
+    with pytest.raises(AssertionError, match="the greatest size is not the length"):
+        checks.test_bands_hold_samples_of_their_lengths()
+
+
 def test_padding_is_left_out_in_sixteens() -> None:
     assert padded_lengths(LOOKUP, 1) == (41,)
     assert padded_lengths(LOOKUP, 4) == (32, 32, 41, 41)
@@ -214,6 +230,49 @@ def _watched(forward: Callable[..., Tensor], widths: list[int]) -> Callable[...,
         return forward(inputs, at)
 
     return watched
+
+
+def _bands_taken(course: Course, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The band of every step that the course takes from now on."""
+    taken: list[int] = []
+    step = course.engine._step
+
+    def watched(band: int) -> None:
+        taken.append(band)
+        step(band)
+
+    monkeypatch.setattr(course.engine, "_step", watched)
+    return taken
+
+
+def test_bands_take_turns_whatever_the_portions_and_after_a_restore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU steps come in tens, which four does not divide."""
+    job = job_of(LOOKUP, steps=48, eval_every=24)
+    course = Course(job, placing_for(job, device="cpu"))
+    taken = _bands_taken(course, monkeypatch)
+    course.advance()
+    assert taken == [0, 1, 2, 3] * 6
+    cut = Course(job, placing_for(job, device="cpu"))
+    cut.advance(halt=lambda: True)
+    assert cut.taken == 10
+    tensors, meta = cut.saved()
+    again = Course(job, placing_for(job, device="cpu"))
+    again.restore(tensors, meta, what="the checkpoint")
+    taken = _bands_taken(again, monkeypatch)
+    again.advance()
+    assert taken == ([0, 1, 2, 3] * 6)[10:]
+
+
+def test_the_compiler_may_make_code_for_every_band(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._dynamo
+
+    config: Any = torch._dynamo.config
+    monkeypatch.setattr(config, "recompile_limit", 8)
+    monkeypatch.setattr(config, "accumulated_recompile_limit", 256)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    job = job_of(LOOKUP, batch=64, bands=8)
+    Course(job, placing_for(job, device="cpu", compiled=True))
+    assert (config.recompile_limit, config.accumulated_recompile_limit) == (64, 2048)
 
 
 def test_it_learns() -> None:
@@ -314,5 +373,5 @@ def test_one_length_has_no_bands() -> None:
 
 def test_a_model_that_looks_ahead_has_no_bands() -> None:
     job = job_for(LOOKUP, model("transformer", width=16, causal=False), members=[Member()], training=IN_BANDS)
-    with pytest.raises(InvalidInput, match="transformer looks ahead and sees it; got bands=4"):
+    with pytest.raises(InvalidInput, match="transformer is not known to be causal; got bands=4"):
         job.population(1)

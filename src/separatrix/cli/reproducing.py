@@ -75,6 +75,10 @@ def reproduce(
         bool | None,
         Parameter(help="Drop members that cannot win on their way. [default: yes]", group=_HOW),
     ] = None,
+    bands: Annotated[
+        bool | None,
+        Parameter(help="Lengths in bands that take turns, where that is faster. [default: yes]", group=_HOW),
+    ] = None,
     seeds: Annotated[
         Wholes, Parameter(help="Each with every learning rate. [default: 0]", group=_HOW)
     ] = None,
@@ -165,6 +169,7 @@ def reproduce(
         "columns": columns,
         "grid": grid,
         "halving": halving,
+        "bands": bands,
         "seeds": seeds,
         "search": search,
         "trials": trials,

@@ -57,6 +57,7 @@ class Asked(Record):
     budget: BudgetName = "smoke"
     grid: GridName = "final"
     halving: bool = True
+    bands: bool = True
     seeds: tuple[int, ...] = (0,)
     models: tuple[tuple[str, Path], ...] = ()
     file: Path | None = None
@@ -107,6 +108,7 @@ class Asked(Record):
             budget=self.budget,
             grid=self.grid,
             halving=self.halving,
+            bands=self.bands,
             seeds=self.seeds,
             models=self.models,
             file=self.file,
@@ -127,6 +129,7 @@ class Asked(Record):
             "budget": self.budget,
             "grid": self.grid,
             "halving": self.halving,
+            **({} if self.bands else {"bands": False}),
             "seeds": list(self.seeds),
             "models": [{"name": name, "folder": str(folder)} for name, folder in self.models],
             "file": _written(self.file),
@@ -154,6 +157,7 @@ class Asked(Record):
             budget=read.choice("budget", get_args(BudgetName)),
             grid=read.choice("grid", get_args(GridName)),
             halving=_yes(read, "halving"),
+            bands=_yes(read, "bands") if read.has("bands") else True,
             seeds=_counts(read, "seeds"),
             models=_models(read),
             file=_path(read, "file"),

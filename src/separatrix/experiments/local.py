@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -26,7 +25,7 @@ from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
-from separatrix.training.ahead import compiling_ahead
+from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
 from separatrix.training.running import Observer, OutOfTime, run_job
@@ -63,8 +62,8 @@ class LocalEngine:
         if self.processes == 1:
             with compiling_ahead(
                 jobs, device=self.device, seats=self.seats, compiled=self.compiled, tell=tell
-            ):
-                return self._here(jobs, store, tell, self._until)
+            ) as ahead:
+                return self._here(jobs, store, tell, ahead)
         return _Pool(self, store, tell, self._until).run(jobs)
 
     @cached_property
@@ -72,19 +71,21 @@ class LocalEngine:
         """When the time is over, by the clock that only goes forward."""
         return math.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
 
-    def _here(self, jobs: Sequence[Job], store: Store, tell: Tell, until: float) -> Ran:
+    def _here(self, jobs: Sequence[Job], store: Store, tell: Tell, ahead: Ahead) -> Ran:
         failed: list[Failure] = []
         for number, job in enumerate(jobs):
+            work = partial(
+                run_job,
+                job,
+                store=store,
+                device=self.device,
+                seats=self.seats,
+                compiled=self.compiled,
+                observer=self.observer,
+                until=self._until,
+            )
             try:
-                run_job(
-                    job,
-                    store=store,
-                    device=self.device,
-                    seats=self.seats,
-                    compiled=self.compiled,
-                    observer=self.observer,
-                    until=until,
-                )
+                ahead.making_room(work)
             except OutOfTime:
                 return Ran(done=number - len(failed), failed=tuple(failed), interrupted=True)
             except (SeparatrixError, MemoryError, RuntimeError) as error:
@@ -145,7 +146,7 @@ class _Pool:
         replace_file(plan, json.dumps(Plan(jobs=(job,)).to_json()).encode())
         device = self._devices[self._begun % len(self._devices)]
         words = [sys.executable, "-m", "separatrix.training", str(plan), "--store", str(self._store.path)]
-        words += ["--device", device]
+        words += ["--device", device, "--no-ahead"]  # it would compete with the other processes
         words += [] if self._engine.seats is None else ["--seats", str(self._engine.seats)]
         words += ["--no-compile"] if self._engine.compiled is False else []
         process = subprocess.Popen(
@@ -155,7 +156,7 @@ class _Pool:
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,  # Ctrl-C comes to this process alone, which lets the others save
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=child_environment(),
         )
         child = _Child(job, process, plan)
         assert process.stderr is not None

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from separatrix.experiments.cells import Study
 from separatrix.experiments.rates import PREPARED_START, Rates, rates_measured, seconds_per_step
+from separatrix.experiments.scheduling import work_of
 from separatrix.options import require
 from separatrix.records import JsonObject
 from separatrix.store import Run, key_of
@@ -24,6 +25,8 @@ from separatrix.training.stretches import Stretch, stretches_of
 __all__ = ["JobTime", "Projection", "projection_of"]
 
 Known = Literal["measured", "scaled", "not measured"]
+Ends = Mapping[str, Sequence[tuple[float, int]]]
+"""Learning rates with the steps at which they solved a task, by model and task."""
 _ORDER: Final[tuple[Known, ...]] = ("measured", "scaled", "not measured")
 
 
@@ -184,12 +187,9 @@ def projection_of(
         study=study.name,
         budget=study.budget,
         halving=drops,
-        jobs=tuple(
-            _time_of(job, _end_of(job, ends), known, first=number == 0) for number, job in enumerate(jobs)
-        ),
-        further=tuple(
-            _time_of(job, _end_of(job, ends), known, first=False)
-            for job in (_undropped(job) if halving is False else job for job in study.further)
+        jobs=_times_of(jobs, ends, known),
+        further=_times_of(
+            [_undropped(job) if halving is False else job for job in study.further], ends, known
         ),
     )
 
@@ -198,8 +198,45 @@ def _undropped(job: Job) -> Job:
     return replace(job, training=replace(job.training, halving=None))
 
 
-def _time_of(job: Job, end: int | None, rates: Rates, *, first: bool) -> JobTime:
-    """What a job takes. All populations but the first of all are compiled while those before are trained."""
+class _Starts:
+    """How long populations take to begin of which all but the first are compiled while those before are
+    trained, one after another by a second process.
+    """
+
+    def __init__(self) -> None:
+        self._now = self._ready = 0.0
+        self._is_first = True
+
+    def begin(self, compiling: float) -> float:
+        """Seconds until the next population takes its first step."""
+        if self._is_first:
+            self._is_first = False
+            found = compiling
+        else:
+            self._ready += compiling
+            found = min(compiling, max(0.0, self._ready - self._now) + PREPARED_START)
+        self._now += found
+        return found
+
+    def train(self, seconds: float) -> float:
+        """Let the population take its steps, which last so long."""
+        self._now += seconds
+        return seconds
+
+
+def _times_of(jobs: Sequence[Job], ends: Ends, rates: Rates) -> tuple[JobTime, ...]:
+    """What the jobs take, in the order in which they are given; they are done the longest first."""
+    whole, until_solved = _Starts(), _Starts()
+    found = {
+        job.key: _time_of(job, _end_of(job, ends), rates, whole, until_solved)
+        for job in sorted(jobs, key=work_of, reverse=True)
+    }
+    return tuple(found[job.key] for job in jobs)
+
+
+def _time_of(
+    job: Job, end: int | None, rates: Rates, starts: _Starts, starts_until_solved: _Starts
+) -> JobTime:
     whole = stretches_of(job)
     estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
     found = {rows: one for rows, one in estimates.items() if one is not None}
@@ -209,22 +246,20 @@ def _time_of(job: Job, end: int | None, rates: Rates, *, first: bool) -> JobTime
         basis: Known = found[stretch.rows].basis if known else "not measured"
         steps[basis] = steps.get(basis, 0) + stretch.steps
     compiling = rates.seconds_to_start(job.model.name, bands=job.training.bands)
-    start = min(compiling, PREPARED_START)
 
-    def seconds(stretches: Iterable[Stretch]) -> float:
+    def seconds(stretches: Iterable[Stretch], starts: _Starts) -> float:
         # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
         # that is not compiled.
-        begun = compiling - start if first else 0.0
-        return begun + sum(
-            found[one.rows].seconds * (one.steps + one.looked_at / job.training.batch)
-            + (start if one.compiled else 0.0)
+        return sum(
+            (starts.begin(compiling) if one.compiled else 0.0)
+            + starts.train(found[one.rows].seconds * (one.steps + one.looked_at / job.training.batch))
             for one in stretches
         )
 
     return JobTime(
         job=job,
-        seconds=seconds(whole) if known else None,
-        ended=seconds(stretches_of(job, until=end)) if known else None,
+        seconds=seconds(whole, starts) if known else None,
+        ended=seconds(stretches_of(job, until=end), starts_until_solved) if known else None,
         solved_at=end,
         steps=steps,
         how=tuple(
@@ -234,7 +269,7 @@ def _time_of(job: Job, end: int | None, rates: Rates, *, first: bool) -> JobTime
     )
 
 
-def _ends(runs: Iterable[Run]) -> Mapping[str, Sequence[tuple[float, int]]]:
+def _ends(runs: Iterable[Run]) -> Ends:
     """Learning rates with the steps at which they solved a task, by model and task."""
     found: dict[str, list[tuple[float, int]]] = {}
     for run in runs:
@@ -244,7 +279,7 @@ def _ends(runs: Iterable[Run]) -> Mapping[str, Sequence[tuple[float, int]]]:
     return found
 
 
-def _end_of(job: Job, ends: Mapping[str, Sequence[tuple[float, int]]]) -> int | None:
+def _end_of(job: Job, ends: Ends) -> int | None:
     """The first look of the job at which a run had solved its task; None if there is none."""
     question = key_of({"task": job.task.to_fields(), "model": job.model.to_fields()})
     tried = {member.lr for member in job.members}

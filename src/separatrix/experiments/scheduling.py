@@ -12,11 +12,11 @@ from typing import Final
 from separatrix.experiments.cells import Study
 from separatrix.experiments.outcomes import StudyOutcome, best_run, ended_runs, fitting, wants_more
 from separatrix.store import Run, Store, key_of
-from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member
+from separatrix.training.remembered import is_finished
 
-__all__ = ["further_jobs", "is_finished", "packed", "second_looks", "unfinished", "work_of"]
+__all__ = ["further_jobs", "packed", "second_looks", "unfinished", "work_of"]
 
 _MORE_SEEDS: Final = 2
 
@@ -67,20 +67,9 @@ def work_of(job: Job) -> float:
     return float(training.steps) * len(job.members) * job.built_task.length * (parameters + 50_000)
 
 
-def is_finished(job: Job, store: Store) -> bool:
-    """Whether the store holds an end for each member, or needs none because another has won."""
-    found = [run.status for run in _members(job, store)]
-    return len(found) == len(job.members) and all(status in (*FINISHED, "stopped") for status in found)
-
-
 def unfinished(jobs: Iterable[Job], store: Store) -> tuple[Job, ...]:
     """Those that are still to be trained, in their order."""
     return tuple(job for job in jobs if not is_finished(job, store))
-
-
-def _members(job: Job, store: Store) -> list[Run]:
-    wanted = {key_of(job.config_of(member)) for member in job.members}
-    return [run for run in store.runs(task=job.task.name, model=job.model.name) if run.key in wanted]
 
 
 def second_looks(outcome: StudyOutcome) -> tuple[Job, ...]:

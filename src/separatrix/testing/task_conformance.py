@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
+from separatrix.randomness import Band
 from separatrix.tasks.interface import Batch, Classes, Labels, Reals, Task, Vectors
 
 __all__ = ["TaskConformance"]
@@ -139,6 +140,17 @@ class TaskConformance(ABC):
             alone = task.sample(1, seed=self.seed, start=self.large - 1)
             assert _same_bytes(whole.inputs[-1:], alone.inputs), f"{task}: rows depend on the batch's size"
             assert _same_bytes(whole.targets[-1:], alone.targets)
+
+    def test_bands_hold_samples_of_their_lengths(self) -> None:
+        """Where sizes are drawn, no sample of a band is longer than it says, and no label behind that."""
+        for task in self.typical:
+            least, most = task.sampled_sizes
+            assert task.positions_of(most) == task.length, f"{task}: the greatest size is not the length"
+            for number in range(2 if least < most else 0):
+                band = Band(number=number, of=2)
+                drawn, longest = task.sample(64, seed=self.seed, band=band), task.longest_in(band)
+                assert int(drawn.lengths.max()) <= longest, f"{task}: a sample is longer than its band"
+                assert not drawn.mask[:, longest:].any(), f"{task}: a label stands behind its band"
 
     def test_sampling_compiles_to_one_graph(self) -> None:
         """`torch.compile` takes the sampler whole, without a break, and draws the same."""

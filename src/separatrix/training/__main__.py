@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,11 @@ from separatrix.models.kernels.choice import BACKENDS
 from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
-from separatrix.training.ahead import compiling_ahead, keep_to_the_side
+from separatrix.training.ahead import compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
-from separatrix.training.running import chosen_device, placing_for, prepare_job, run_job
+from separatrix.training.remembered import is_finished
+from separatrix.training.running import placing_for, prepare_job, run_job
 from separatrix.training.trials import require_computable
 from separatrix.training.views import LinesView, in_one_line, summary_of
 
@@ -42,20 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         for job in plan.jobs:  # what cannot be trained is refused before hours have gone into the rest
             _check(job, options, place)
         if options.prepare:
-            _prepare(plan.jobs, options)
+            for job in plan.jobs:
+                prepare_job(
+                    job,
+                    device=options.device,
+                    seats=options.seats,
+                    backend=options.backend,
+                    own_code=options.own_code,
+                )
             return 0
-        store = Store(place)
-        with compiling_ahead(
-            plan.jobs,
-            device=options.device,
-            seats=options.seats,
-            compiled=False if options.no_compile else None,
-            backend=options.backend,
-            own_code=options.own_code,
-            tell=_say,
-        ):
-            for number, job in enumerate(plan.jobs):
-                _run(number, job, store, options)
+        _train(plan, Store(place), options)
     except KeyboardInterrupt:
         _say("Interrupted; run the same again to go on from the last checkpoint.")
         return _INTERRUPTED
@@ -100,24 +98,20 @@ def _check(job: Job, options: argparse.Namespace, place: Path) -> None:
         require_computable(job, placing)
 
 
-def _prepare(jobs: Sequence[Job], options: argparse.Namespace) -> None:
-    """Compile what each needs; beside another process only while that is there, and what finds room."""
-    if options.beside is not None:
-        keep_to_the_side(chosen_device(options.device))
-    for job in jobs:
-        if options.beside is not None and os.getppid() != options.beside:
-            return
-        try:
-            prepare_job(
-                job,
-                device=options.device,
-                seats=options.seats,
-                backend=options.backend,
-                own_code=options.own_code,
-            )
-        except (MemoryError, RuntimeError) as error:
-            if options.beside is None or not ran_out(error):
-                raise
+def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
+    """Job after job; deterministic code is another, and is compiled when it is needed."""
+    alone = options.no_compile or options.no_ahead or options.deterministic
+    with compiling_ahead(
+        [job for job in plan.jobs if not is_finished(job, store)],
+        device=options.device,
+        seats=options.seats,
+        compiled=False if alone else None,
+        backend=options.backend,
+        own_code=options.own_code,
+        tell=_say,
+    ) as ahead:
+        for number, job in enumerate(plan.jobs):
+            ahead.making_room(partial(_run, number, job, store, options))
 
 
 def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> None:
@@ -149,8 +143,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--prepare", action="store_true", help="only compile, into the compiler's cache; train nothing"
     )
-    parser.add_argument("--beside", type=int, metavar="PROCESS", help=argparse.SUPPRESS)
     parser.add_argument("--no-compile", action="store_true", help="do without the compiler")
+    parser.add_argument(
+        "--no-ahead", action="store_true", help="compile each job in its turn, not beside the one before"
+    )
     parser.add_argument(
         "--deterministic", action="store_true", help="the same bytes in every run, also on a GPU; slower"
     )

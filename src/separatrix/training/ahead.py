@@ -1,40 +1,85 @@
 """Compiling ahead: while a population is trained, a second process compiles what comes after it.
 
 What it makes goes into the compiler's cache on disk, and a population that finds its code there begins in
-seconds. Whatever becomes of that process, training goes on as it would without it.
+seconds. The process is this module. It gets its jobs as the first line of its standard input, and when that
+ends it ends too, with all that it started: it never outlives the one that trains.
 """
 
 from __future__ import annotations
 
+import argparse
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
+from typing import IO, Final, TypeVar
 
 import torch
 
-from separatrix.files import replace_file
-from separatrix.models.kernels.choice import Backend
+from separatrix.errors import SeparatrixError
+from separatrix.models.kernels.choice import BACKENDS, Backend
+from separatrix.records import MOST_BYTES, parse_json
 from separatrix.training.jobs import Job, Plan
-from separatrix.training.memory import memory_of
-from separatrix.training.running import chosen_device
+from separatrix.training.memory import memory_of, ran_out
+from separatrix.training.running import chosen_device, prepare_job
 from separatrix.training.stretches import stretches_of
 from separatrix.training.views import in_one_line
 
-__all__ = ["compiling_ahead", "keep_to_the_side", "to_compile"]
+__all__ = ["Ahead", "child_environment", "compiling_ahead", "main", "to_compile"]
 
+Found = TypeVar("Found")
 _SHARE_OF_MEMORY: Final = 0.25
 """Of the GPU's, which the second process may take."""
 _LEAST_MEMORY: Final = 60 * 10**9
 """Bytes of a GPU that has so much to spare."""
 _GRACE: Final = 5.0
+
+
+class Ahead:
+    """The process that compiles, if there is one."""
+
+    def __init__(self, process: subprocess.Popen[bytes] | None = None, said: IO[bytes] | None = None) -> None:
+        self._process, self._said = process, said
+
+    def stop(self) -> bool:
+        """End it, and those that it started; whether it was at work."""
+        process, self._process = self._process, None
+        if process is None:
+            return False
+        was_at_work = process.poll() is None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # it has nothing to save
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+        if process.stdin is not None:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+        return was_at_work
+
+    @property
+    def failure(self) -> str | None:
+        """What it last said, if it ended by itself and not well."""
+        if self._process is None or self._said is None or not self._process.poll():
+            return None
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").split("\n")
+        return in_one_line(next((line for line in reversed(lines) if line.strip()), "it said nothing"))[:300]
+
+    def making_room(self, work: Callable[[], Found]) -> Found:
+        """Do the work; if there is no memory for it while something is compiled, once more without that."""
+        try:
+            return work()
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error) or not self.stop():
+                raise
+        return work()
 
 
 def to_compile(jobs: Sequence[Job], *, seats: int | None = None) -> tuple[Job, ...]:
@@ -59,7 +104,7 @@ def compiling_ahead(
     backend: Backend = "auto",
     own_code: bool = False,
     tell: Callable[[str], None],
-) -> Iterator[None]:
+) -> Iterator[Ahead]:
     """In the block these jobs are done one after another; what each needs is compiled before its turn.
 
     On a CPU nothing is compiled, and a small GPU has no room for a second process. If that process fails,
@@ -68,51 +113,87 @@ def compiling_ahead(
     where = chosen_device(device)
     rest = to_compile(jobs, seats=seats) if where.type == "cuda" and compiled is not False else ()
     if not rest or (memory_of(where) or 0) < _LEAST_MEMORY:
-        yield
+        yield Ahead()
         return
     words = ["--device", str(where), "--backend", backend, *(["--own-code"] if own_code else [])]
-    with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
-        plan, said = Path(folder) / "ahead.json", Path(folder) / "said"
-        replace_file(plan, json.dumps(Plan(jobs=rest).to_json()).encode())
-        process = _started([str(plan), "--prepare", "--beside", str(os.getpid()), *words], said)
+    with tempfile.TemporaryFile() as said:
+        ahead = Ahead(_started(Plan(jobs=rest), words, said), said)
         try:
-            yield
+            yield ahead
         finally:
-            failed = process.poll()
-            _end(process)
-            if failed:
-                tell(f"Compiling ahead ended early, which cost nothing but time: {_last_line(said)}")
+            failure = ahead.failure
+            ahead.stop()
+            if failure is not None:
+                tell(f"Compiling ahead ended early, which cost nothing but time: {failure}")
 
 
-def _started(words: Sequence[str], said: Path) -> subprocess.Popen[bytes]:
-    with said.open("wb") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", "separatrix.training", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,  # it has compilers of its own, which end with it
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
+def _started(plan: Plan, words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "separatrix.training.ahead", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        start_new_session=True,  # it has compilers of its own, which end with it
+        env=child_environment(),
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it has ended already, and is asked why later
+        process.stdin.write(json.dumps(plan.to_json()).encode() + b"\n")
+        process.stdin.flush()
+    return process
 
 
-def _last_line(said: Path) -> str:
-    lines = said.read_text(encoding="utf-8", errors="replace").split("\n")
-    return in_one_line(next((line for line in reversed(lines) if line.strip()), "it said nothing"))[:300]
+def child_environment() -> dict[str, str]:
+    """In which another Python finds the same modules as this one."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and those that it started; it has nothing to save."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, how)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile what the jobs in the first line of standard input need; 1 if that failed for one of them."""
+    parser = argparse.ArgumentParser(prog="python3 -m separatrix.training.ahead", description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--backend", choices=BACKENDS, default="auto")
+    parser.add_argument("--own-code", action="store_true")
+    options = parser.parse_args(argv)
+    line = sys.stdin.buffer.readline(MOST_BYTES + 1)
+    threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    device = chosen_device(options.device)
+    _keep_to_the_side(device)
+    failed = False
+    for job in Plan.from_json(parse_json(line, what="the plan")).jobs:
+        try:
+            prepare_job(
+                job,
+                device=options.device,
+                seats=len(job.members),
+                backend=options.backend,
+                own_code=options.own_code,
+            )
+        except (SeparatrixError, MemoryError, RuntimeError) as error:
+            if not ran_out(error):  # what finds no room is compiled when its turn comes
+                failed = True
+                print(in_one_line(f"{job.model.name} on {job.task}: {error}"), file=sys.stderr, flush=True)
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    return int(failed)
 
 
-def keep_to_the_side(device: torch.device) -> None:
+def _end_with(stream: IO[bytes]) -> None:
+    """When the stream ends, so does this process at once, with the compilers that it started."""
+    stream.read()
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _keep_to_the_side(device: torch.device) -> None:
     """Leave the processor and the memory to the process beside which this one compiles."""
     os.nice(10)
     if device.type == "cuda":
         number = torch.cuda.current_device() if device.index is None else device.index
         torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY, number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -36,8 +36,9 @@ from separatrix.training.sources import Source
 __all__ = ["Engine", "Meters", "arithmetic"]
 
 _WARM_UPS = 3
-_SHAPES_OF_A_PIECE = 8
-"""For which the compiler makes code by itself before it gives up."""
+_FORMS = 8
+"""In which a piece may come at one length."""
+_LAYERS = 32
 
 
 @dataclass(kw_only=True)
@@ -221,9 +222,12 @@ class Engine:
 
 
 def _allow_compiling(lengths: int) -> None:
-    """Let a piece be compiled for so many lengths: without it the compiler gives up after a few."""
+    """Let every piece be compiled for so many lengths, in this process from now on; the compiler would go on
+    without compiling after a few.
+    """
     config: Any = torch._dynamo.config
-    config.recompile_limit = max(config.recompile_limit, _SHAPES_OF_A_PIECE * lengths)
+    config.recompile_limit = max(config.recompile_limit, _FORMS * lengths)
+    config.accumulated_recompile_limit = max(config.accumulated_recompile_limit, _LAYERS * _FORMS * lengths)
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:

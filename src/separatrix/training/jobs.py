@@ -76,8 +76,8 @@ class Job(Record):
         )
         require(
             population.is_causal,
-            f"Bands leave padding out, and {self.model.name} looks ahead and sees it; got bands={bands}. "
-            "Try bands=1, or a causal model.",
+            f"Bands leave padding out, which a model that looks ahead sees, and {self.model.name} is not "
+            f"known to be causal; got bands={bands}. Try bands=1.",
         )
 
     def config_of(self, member: Member) -> JsonObject:

@@ -18,7 +18,7 @@ from separatrix.store.runs import FINISHED
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member, Training
 
-__all__ = ["Remembered", "Trained", "load_run", "population_of", "remembered"]
+__all__ = ["Remembered", "Trained", "is_finished", "load_run", "population_of", "remembered"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +143,14 @@ def population_of(job: Job, tensors: Mapping[str, Tensor], *, own_code: bool) ->
     single = job.population(1, own_code=own_code).to(kind)
     single.load_state_dict({name: value.unsqueeze(0) for name, value in tensors.items()})
     return single
+
+
+def is_finished(job: Job, store: Store) -> bool:
+    """Whether the store holds an end for each member, or needs none because another has won."""
+    found = [run.status for run in _members(job, store)]
+    return len(found) == len(job.members) and all(status in (*FINISHED, "stopped") for status in found)
+
+
+def _members(job: Job, store: Store) -> list[Run]:
+    wanted = {key_of(job.config_of(member)) for member in job.members}
+    return [run for run in store.runs(task=job.task.name, model=job.model.name) if run.key in wanted]

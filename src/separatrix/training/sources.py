@@ -45,7 +45,7 @@ class Source:
             seed=seeds.repeat_interleave(batch, output_size=rows),
             start=numbers.flatten(),
             device=seeds.device,
-            band=band,
+            **({} if band is None else {"band": band}),  # which a task need not know of that has none
         )
         if self.tokens is not None:
             drawn = dataclasses.replace(drawn, inputs=self.tokens[drawn.inputs])
