@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 from separatrix.errors import InvalidInput
 from separatrix.randomness import (
     Draws,
-    _philox_by_halves,
-    _product,
     host_constant,
     philox4x32,
     site_number,
@@ -58,23 +56,6 @@ def test_known_answers_of_the_bare_function(case: dict[str, Any]) -> None:
     assert plain_philox(counter, key) == numbers(case["words"])
     words = philox4x32(tuple(torch.tensor(word) for word in counter), (key[0], key[1]))  # type: ignore[arg-type]
     assert [int(word) for word in words] == numbers(case["words"])
-
-
-@pytest.mark.parametrize("case", VECTORS["philox4x32-10"])
-def test_known_answers_by_halves(case: dict[str, Any]) -> None:
-    counter, key = numbers(case["counter"]), numbers(case["key"])
-    words = _philox_by_halves(tuple(torch.tensor(word) for word in counter), (key[0], key[1]))  # type: ignore[arg-type]
-    assert [int(word) for word in words] == numbers(case["words"])
-
-
-def test_halves_of_products_are_exact() -> None:
-    """The greatest words among them, whose products with these multipliers do not fit in 63 bits."""
-    words = torch.tensor([0, 1, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF])
-    for multiplier in (0xD2511F53, 0xCD9E8D57, 0xFFFFFFFF, 1):
-        high, low = _product(words, multiplier)
-        whole = [int(word) * multiplier for word in words]
-        assert high.tolist() == [product >> 32 for product in whole]
-        assert low.tolist() == [product & 0xFFFFFFFF for product in whole]
 
 
 @pytest.mark.slow

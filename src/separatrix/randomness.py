@@ -61,11 +61,14 @@ def philox4x32(
     """Philox4x32-10: four 32-bit counter words (held in int64) to four random 32-bit words.
 
     The 64-bit product of two 32-bit words wraps in a signed int64 without losing a bit, so its low and high
-    halves are a mask and a shift; the mask after the shift removes the copies of the sign. Compiled for a CPU
-    the product is formed by halves: the compiler writes C++, in which a product that wraps means nothing.
+    halves are a mask and a shift; the mask after the shift removes the copies of the sign. What is compiled
+    for a CPU calls this function: the compiler would write C++, in which a product that wraps means nothing.
     """
     if torch.compiler.is_compiling() and counter[0].device.type == "cpu":
-        return _philox_by_halves(counter, key)
+        words: tuple[Words, Words, Words, Words] = _philox_called(
+            *counter, *(_as_words(part, counter[0]) for part in key)
+        )
+        return words
     first, second, third, fourth = counter
     low_key, high_key = key
     for _ in range(_ROUNDS):
@@ -80,27 +83,26 @@ def philox4x32(
     return first, second, third, fourth
 
 
-def _philox_by_halves(
-    counter: tuple[Words, Words, Words, Words], key: tuple[int | Words, int | Words]
+def _as_words(part: int | Words, like: Words) -> Words:
+    return part if isinstance(part, Tensor) else like.new_full((), part)
+
+
+# An operator of its own, so that the compiler calls it instead of writing it.
+@torch.library.custom_op(
+    "separatrix::philox4x32",
+    mutates_args=(),
+    schema="(Tensor a, Tensor b, Tensor c, Tensor d, Tensor low, Tensor high) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+)
+def _philox_called(
+    a: Words, b: Words, c: Words, d: Words, low: Words, high: Words
 ) -> tuple[Words, Words, Words, Words]:
-    """The same without a product of more than 48 bits."""
-    first, second, third, fourth = counter
-    low_key, high_key = key
-    for _ in range(_ROUNDS):
-        high_left, low_left = _product(first, _MULTIPLIERS[0])
-        high_right, low_right = _product(third, _MULTIPLIERS[1])
-        first = high_right ^ second ^ low_key
-        third = high_left ^ fourth ^ high_key
-        second, fourth = low_right, low_left
-        low_key = (low_key + _KEY_STEPS[0]) & _MASK
-        high_key = (high_key + _KEY_STEPS[1]) & _MASK
-    return first, second, third, fourth
+    return philox4x32((a, b, c, d), (low, high))
 
 
-def _product(word: Words, multiplier: int) -> tuple[Words, Words]:
-    """The high and the low half of the product of two 32-bit words."""
-    upper, lower = word * (multiplier >> 16), word * (multiplier & 0xFFFF)
-    return (upper + (lower >> 16)) >> 16, (((upper & 0xFFFF) << 16) + lower) & _MASK
+@_philox_called.register_fake
+def _(a: Words, b: Words, c: Words, d: Words, low: Words, high: Words) -> tuple[Words, Words, Words, Words]:
+    return torch.empty_like(a), torch.empty_like(b), torch.empty_like(c), torch.empty_like(d)
 
 
 @host_constant
