@@ -183,6 +183,21 @@ def test_it_does_not_outlive_the_process_that_trains(how: signal.Signals) -> Non
     assert _all_gone([child])
 
 
+def test_a_long_plan_does_not_hold_up_the_work(card: pytest.MonkeyPatch) -> None:
+    """Of a thousand jobs, to a process that never reads it: a pipe takes a twentieth of that."""
+    real = subprocess.Popen
+    card.setattr(
+        subprocess,
+        "Popen",
+        lambda words, **given: real([words[0], "-c", "import time; time.sleep(20)"], **given),
+    )
+    with compiling_ahead([job_of(n) for n in range(10, 1010)], tell=pytest.fail) as second:
+        process = second._process
+        assert process is not None
+        assert process.poll() is None, "the block began before the other ended"
+    assert process.poll() is not None
+
+
 def _niceness(pid: int) -> int | None:
     try:
         return os.getpriority(os.PRIO_PROCESS, pid)

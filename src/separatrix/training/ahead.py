@@ -136,11 +136,16 @@ def _started(plan: Plan, words: Sequence[str], said: IO[bytes]) -> subprocess.Po
         start_new_session=True,  # it has compilers of its own, which end with it
         env=child_environment(),
     )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it has ended already, and is asked why later
-        process.stdin.write(json.dumps(plan.to_json()).encode() + b"\n")
-        process.stdin.flush()
+    line = json.dumps(plan.to_json()).encode() + b"\n"
+    # Beside the work: a long line is taken only when the process has come to reading it.
+    threading.Thread(target=_send, args=(process.stdin, line), daemon=True).start()
     return process
+
+
+def _send(stream: IO[bytes], line: bytes) -> None:
+    with suppress(BrokenPipeError, ValueError):  # it has ended already, and is asked why later
+        stream.write(line)
+        stream.flush()
 
 
 def child_environment() -> dict[str, str]:
