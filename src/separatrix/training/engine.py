@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -173,7 +174,7 @@ class Engine:
     def _graph_of(self, band: int) -> torch.cuda.CUDAGraph:
         """Recording needs a few steps to be taken first; they are taken back."""
         kept = [tensor.clone() for tensor in self._changing()]
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside = self._aside
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UPS):
@@ -185,12 +186,24 @@ class Engine:
             tensor.copy_(value)
         return graph
 
+    @cached_property
+    def _aside(self) -> torch.cuda.Stream:
+        """Where steps are recorded: the stream at hand, unless it is the default one, which cannot be.
+
+        A recording keeps the scratch memory that matrix products have on its stream. Two that are replayed at
+        the same time must not share it, so they are not recorded on one stream.
+        """
+        at_hand = torch.cuda.current_stream(self.device)
+        is_default = at_hand == torch.cuda.default_stream(self.device)
+        return torch.cuda.Stream(self.device) if is_default else at_hand  # type: ignore[no-untyped-call]
+
     def _record(self, graph: torch.cuda.CUDAGraph, band: int) -> None:
         """A step that could be taken and cannot be recorded is refused in a sentence."""
         first: BaseException | None = None
         shared = next((known.pool() for known in self._graphs.values()), None)
         try:
-            with torch.cuda.graph(graph, pool=shared):
+            # Other threads may allocate memory meanwhile.
+            with torch.cuda.graph(graph, pool=shared, stream=self._aside, capture_error_mode="thread_local"):
                 try:
                     self._step(band)
                 except Exception as error:

@@ -8,7 +8,7 @@ the same recurrence with a power of λ in its place.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -30,9 +30,42 @@ def powers(
     decay: Float[Tensor, "*lead"], angle: Float[Tensor, "*lead"], exponents: Float[Tensor, "power"]
 ) -> Pair:
     """exp((decay + i · angle) · exponent), with the exponents as a new last axis."""
-    modulus = (decay.unsqueeze(-1) * exponents).exp()
-    turned = angle.unsqueeze(-1) * exponents
-    return modulus * turned.cos(), modulus * turned.sin()
+    real, imag = decay.unsqueeze(-1) * exponents, angle.unsqueeze(-1) * exponents
+    if not real.is_cuda:
+        return real.exp() * imag.cos(), real.exp() * imag.sin()
+    found: Pair = _exponential(real, imag)
+    return found
+
+
+# An operator of its own, because a compiler fuses sines into the sums of the gradient, and that code took
+# minutes to compile. What is saved are the results: backwards there are only products.
+@torch.library.custom_op(
+    "separatrix::complex_exponential",
+    mutates_args=(),
+    schema="(Tensor real, Tensor imag) -> (Tensor, Tensor)",
+)
+def _exponential(real: Float[Tensor, "*shape"], imag: Float[Tensor, "*shape"]) -> Pair:
+    """exp(real + i · imag)."""
+    modulus = real.exp()
+    return modulus * imag.cos(), modulus.mul_(imag.sin())
+
+
+@_exponential.register_fake
+def _(real: Tensor, imag: Tensor) -> Pair:
+    return torch.empty_like(real), torch.empty_like(imag)
+
+
+def _keep_results(ctx: Any, inputs: tuple[Tensor, ...], output: Pair) -> None:
+    ctx.save_for_backward(*output)
+
+
+def _exponential_gradients(ctx: Any, *gradients: Tensor) -> Pair:
+    """The conjugate of the results times what came back."""
+    real, imag = ctx.saved_tensors
+    return product((gradients[0], gradients[1]), (real, -imag))
+
+
+_exponential.register_autograd(_exponential_gradients, setup_context=_keep_results)
 
 
 def product(first: Pair, second: Pair) -> Pair:
