@@ -186,6 +186,7 @@ def _of_runs(runs: Sequence[Run]) -> Iterator[Rate]:
         if (
             run.steps <= training["eval_every"]
             or training["batch"] != BATCH
+            or run.provenance.get("abreast")
             or "NVIDIA" not in str(run.provenance["device"])
             or (halving is not None and run.steps > halving["first"])
         ):

@@ -302,12 +302,13 @@ def on_a_gpu(name: str) -> Engine:
     job = job_for(AVERAGING, f"{HERE}:{name}", members=[Member()], training=QUICK)
     engine = Course(job, placing_for(job, device="cpu", own_code=True)).engine
     engine.device = torch.device("cuda")
+    vars(engine)["_aside"] = None  # no stream either
     return engine
 
 
 def test_only_what_can_be_recorded_is(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = Tape()
-    monkeypatch.setattr(Engine, "_recorded", lambda *_: tape)
+    monkeypatch.setattr(Engine, "_graph_of", lambda *_: tape)
     rows, recurrent = on_a_gpu("rows"), on_a_gpu("recurrent")
     assert (rows.population.recordable, recurrent.population.recordable) == (True, False)
     rows.run(2)
@@ -319,7 +320,7 @@ def test_only_what_can_be_recorded_is(monkeypatch: pytest.MonkeyPatch) -> None:
 class Recording:
     """`torch.cuda.graph`, whose end fails where something within did."""
 
-    def __init__(self, graph: object, pool: object) -> None:
+    def __init__(self, graph: object, **_: object) -> None:
         self.graph = graph
 
     def __enter__(self) -> None:

@@ -36,7 +36,7 @@ from separatrix.store.bundles import bundles_in, read_bundle, results_folder
 from separatrix.training.course import Course, Outcome
 from separatrix.training.jobs import Job
 from separatrix.training.running import Observer, chosen_device
-from separatrix.training.views import LinesView, NotesView, Tally, line_of, opening, watching
+from separatrix.training.views import LinesView, NotesView, Tally, line_of, opening, short_name, watching
 
 __all__ = [
     "Found",
@@ -249,6 +249,7 @@ def _engine(asked: Asked, study: Study, observer: Observer, *, ends: float | Non
         engine = LocalEngine(
             device=asked.device,
             processes=asked.processes,
+            abreast=asked.abreast,
             seats=asked.seats,
             minutes=asked.minutes,
             observer=observer,
@@ -289,6 +290,12 @@ class _Numbered(Observer):
         """So many jobs come."""
         self._count, self._of = 0, jobs
 
+    def beside(self, job: Job) -> Observer:
+        """Number it, and have the view tell of it among others."""
+        self._count += 1
+        self._view.says(f"Job {self._count:,} of {self._of:,}: {short_name(job)}")
+        return self._view.beside(job)
+
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Number it, and pass it on."""
         self._count += 1
@@ -317,10 +324,14 @@ class _Numbered(Observer):
 class _JobLines(NotesView):
     """A line now and then of a job that takes longer."""
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: TextIO, *, name: str = "") -> None:
+        super().__init__(stream, name=name)
         self._tally: Tally | None = None
         self._last = 0.0
+
+    def beside(self, job: Job) -> Observer:
+        """The same for one of several jobs."""
+        return _JobLines(self._stream, name=short_name(job))
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Count anew."""

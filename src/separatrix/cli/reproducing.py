@@ -40,7 +40,7 @@ __all__ = ["reproduce"]
 _ALL: Final = "all"
 _ONLY: Final = {
     "ray": {"address": "--address", "gpus_per_job": "--gpus-per-job"},
-    "local": {"device": "--device", "processes": "--processes", "minutes": "--minutes"},
+    "local": {"device": "--device", "processes": "--processes", "abreast": "--abreast", "minutes": "--minutes"},
 }
 """Settings that one engine has and the other has not."""
 
@@ -106,6 +106,10 @@ def reproduce(
         str | None, Parameter(help="auto, cpu, cuda or cuda:1. [default: auto]", group=_WHERE)
     ] = None,
     processes: Annotated[Whole | None, Parameter(help="Jobs at once. [default: 1]", group=_WHERE)] = None,
+    abreast: Annotated[
+        Whole | None,
+        Parameter(help="Jobs at once on one GPU, without processes. [default: 4 if large]", group=_WHERE),
+    ] = None,
     seats: Annotated[Whole | None, Parameter(help="Most members trained side by side.", group=_WHERE)] = None,
     minutes: Annotated[
         float | None, Parameter(help="End after so long; --resume does the rest.", group=_WHERE)
@@ -178,6 +182,7 @@ def reproduce(
         "engine": engine,
         "device": device,
         "processes": processes,
+        "abreast": abreast,
         "seats": seats,
         "minutes": minutes,
         "address": address,

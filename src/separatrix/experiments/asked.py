@@ -70,6 +70,7 @@ class Asked(Record):
     engine: EngineName = "local"
     device: str = "auto"
     processes: int = 1
+    abreast: int | None = None
     seats: int | None = None
     minutes: float | None = None
     address: str | None = None
@@ -141,6 +142,7 @@ class Asked(Record):
             "engine": self.engine,
             "device": self.device,
             "processes": self.processes,
+            **({} if self.abreast is None else {"abreast": self.abreast}),
             "seats": self.seats,
             "minutes": self.minutes,
             "address": self.address,
@@ -169,6 +171,7 @@ class Asked(Record):
             engine=read.choice("engine", get_args(EngineName)),
             device=read.text("device"),
             processes=read.count("processes"),
+            abreast=read.count("abreast") if read.has("abreast") else None,
             seats=read.optional_count("seats"),
             minutes=None if read.skip_null("minutes") else read.measured("minutes"),
             address=read.optional_text("address"),

@@ -1,4 +1,4 @@
-"""The engine of one machine: jobs one after another in this process, or several at once in processes.
+"""The engine of one machine: jobs in this process, on a large GPU several abreast, or in processes.
 
 A process is `python -m separatrix.training` with a plan of one job, so what it is killed in goes on where it
 was. Processes are for several GPUs or several cores: on one GPU they take turns and lose time.
@@ -18,17 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from separatrix.errors import SeparatrixError
 from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
+from separatrix.training.abreast import Lane, lanes_on, run_abreast
 from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
-from separatrix.training.running import Observer, OutOfTime, run_job
+from separatrix.training.running import Observer, OutOfTime, chosen_device, run_job
 
 __all__ = ["LocalEngine"]
 
@@ -45,6 +46,8 @@ class LocalEngine:
 
     device: str = "auto"
     processes: int = 1
+    abreast: int | None = None
+    """Jobs at once on one GPU, in one process; None for as many as suit it."""
     seats: int | None = None
     compiled: bool | None = None
     minutes: float | None = None
@@ -53,39 +56,72 @@ class LocalEngine:
     def __post_init__(self) -> None:
         require(self.processes >= 1, f"Jobs run in at least one process; got processes={self.processes}.")
         require(
+            self.abreast is None or self.abreast >= 1,
+            f"At least one job is done at a time; got abreast={self.abreast}.",
+        )
+        require(
+            self.abreast in (None, 1) or self.processes == 1,
+            "Jobs are done abreast in one process, or in several processes; got "
+            f"abreast={self.abreast} and processes={self.processes}.",
+        )
+        require(
             self.minutes is None or self.minutes > 0,
             f"A limit of time is a number of minutes above 0; got minutes={self.minutes}.",
         )
 
     def run(self, jobs: Sequence[Job], store: Store, *, tell: Tell) -> Ran:
         """Do the jobs, here or in processes of their own."""
-        if self.processes == 1:
-            with compiling_ahead(
-                jobs, device=self.device, seats=self.seats, compiled=self.compiled, tell=tell
-            ) as ahead:
-                return self._here(jobs, store, tell, ahead)
-        return _Pool(self, store, tell, self._until).run(jobs)
+        if self.processes > 1:
+            return _Pool(self, store, tell, self._until).run(jobs)
+        where = chosen_device(self.device)
+        lanes = min(len(jobs), self.abreast or lanes_on(where))
+        with compiling_ahead(
+            jobs, device=self.device, seats=self.seats, compiled=self.compiled, lanes=lanes, tell=tell
+        ) as ahead:
+            if lanes > 1:
+                return self._side_by_side(jobs, store, tell, ahead, lanes)
+            return self._here(jobs, store, tell, ahead)
 
     @cached_property
     def _until(self) -> float:
         """When the time is over, by the clock that only goes forward."""
         return math.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
 
+    def _side_by_side(self, jobs: Sequence[Job], store: Store, tell: Tell, ahead: Ahead, lanes: int) -> Ran:
+        """Several at once; those for which there is no room then follow one by one."""
+        observer = self.observer or Observer()
+
+        def work(job: Job, lane: Lane) -> None:
+            self._run(job, store, observer.beside(job), lane)
+
+        came = run_abreast(jobs, work, lanes=lanes, device=chosen_device(self.device), tell=tell)
+        failed = tuple(Failure(job=job, reason=_reason(error)) for job, error in came.failed)
+        for failure in failed:
+            tell(f"{_named(failure.job)} failed: {failure.reason}")
+        if came.interrupted or not came.crowded:
+            return Ran(done=came.done, failed=failed, interrupted=came.interrupted)
+        tell(f"Found no memory beside others, and alone again: {len(came.crowded):,}.")
+        rest = self._here(came.crowded, store, tell, ahead)
+        return Ran(done=came.done + rest.done, failed=failed + rest.failed, interrupted=rest.interrupted)
+
+    def _run(self, job: Job, store: Store, observer: Observer | None, lane: Lane | None = None) -> None:
+        beside: dict[str, Any] = {} if lane is None else {"turn": lane.turn, "is_over": lane.is_over}
+        run_job(
+            job,
+            store=store,
+            device=self.device,
+            seats=self.seats,
+            compiled=self.compiled,
+            observer=observer,
+            until=self._until,
+            **beside,
+        )
+
     def _here(self, jobs: Sequence[Job], store: Store, tell: Tell, ahead: Ahead) -> Ran:
         failed: list[Failure] = []
         for number, job in enumerate(jobs):
-            work = partial(
-                run_job,
-                job,
-                store=store,
-                device=self.device,
-                seats=self.seats,
-                compiled=self.compiled,
-                observer=self.observer,
-                until=self._until,
-            )
             try:
-                ahead.making_room(work)
+                ahead.making_room(partial(self._run, job, store, self.observer))
             except OutOfTime:
                 return Ran(done=number - len(failed), failed=tuple(failed), interrupted=True)
             except (SeparatrixError, MemoryError, RuntimeError) as error:

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import zip_longest
 from typing import IO, Final, TypeVar
 
 import torch
@@ -82,16 +83,25 @@ class Ahead:
         return work()
 
 
-def to_compile(jobs: Sequence[Job], *, seats: int | None = None) -> tuple[Job, ...]:
-    """Every population that the jobs will have but the first, in order: as jobs that drop nobody."""
+def to_compile(jobs: Sequence[Job], *, seats: int | None = None, lanes: int = 1) -> tuple[Job, ...]:
+    """Every population that the jobs will have but those that begin at once, as jobs that drop nobody: in
+    the order in which they are needed if `lanes` jobs are under way at once and end together.
+    """
     found: dict[str, Job] = {}
-    for job in jobs:
-        undropped = replace(job.training, halving=None)
-        for stretch in stretches_of(job, seats=seats):
-            if stretch.compiled:
-                one = replace(job, members=job.members[: stretch.rows], training=undropped)
-                found.setdefault(one.key, one)
-    return tuple(found.values())[1:]
+    for first in range(0, len(jobs), lanes):
+        for together in zip_longest(*(_populations(job, seats) for job in jobs[first : first + lanes])):
+            for one in together:
+                if one is not None:
+                    found.setdefault(one.key, one)
+    return tuple(found.values())[lanes:]
+
+
+def _populations(job: Job, seats: int | None) -> Iterator[Job]:
+    """One after another, each as a job of its own."""
+    undropped = replace(job.training, halving=None)
+    for stretch in stretches_of(job, seats=seats):
+        if stretch.compiled:
+            yield replace(job, members=job.members[: stretch.rows], training=undropped)
 
 
 @contextmanager
@@ -103,15 +113,17 @@ def compiling_ahead(
     compiled: bool | None = None,
     backend: Backend = "auto",
     own_code: bool = False,
+    lanes: int = 1,
     tell: Callable[[str], None],
 ) -> Iterator[Ahead]:
-    """In the block these jobs are done one after another; what each needs is compiled before its turn.
+    """In the block these jobs are done in their order, in so many lanes; what each needs is compiled before
+    its turn.
 
     On a CPU nothing is compiled, and a small GPU has no room for a second process. If that process fails,
     `tell` is told when the block ends.
     """
     where = chosen_device(device)
-    rest = to_compile(jobs, seats=seats) if where.type == "cuda" and compiled is not False else ()
+    rest = to_compile(jobs, seats=seats, lanes=lanes) if where.type == "cuda" and compiled is not False else ()
     if not rest or (memory_of(where) or 0) < _LEAST_MEMORY:
         yield Ahead()
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +31,7 @@ from separatrix.training.optimiser import OptimiserState, Rates
 from separatrix.training.packing import pack
 from separatrix.training.recipes import Member
 from separatrix.training.sources import Source, sources
+from separatrix.training.turns import Turn
 
 if TYPE_CHECKING:
     from separatrix.training.against import Attack
@@ -52,6 +54,8 @@ class Placing:
     compiled: bool = False
     backend: Backend = "auto"
     own_code: bool = False
+    turn: Turn | None = None
+    """Of several trainings in one process: this one has it, and passes it on while steps are replayed."""
 
     def closes_up(self, *, rows: int, taken: int, steps_left: int) -> bool:
         """Whether a population of fewer rows is worth making when only `taken` of `rows` are in use.
@@ -176,14 +180,16 @@ class Course:
         steps = min(self._stops(seat.step) - seat.step for seat in self.seats if seat.member is not None)
         first = self._common_step()
         taken = 0
-        for count in _portions(steps, self.placing.device):
-            self.engine.run(count, first=first + taken)
-            taken += count
-            if tick is not None:
-                self._wait()
-                tick(count)
-            if halt is not None and halt():
-                break
+        with self._beside_others():
+            for count in _portions(steps, self.placing.device):
+                self.engine.run(count, first=first + taken)
+                taken += count
+                if tick is not None or self.placing.turn is not None:
+                    self._wait()
+                if tick is not None:
+                    tick(count)
+                if halt is not None and halt():
+                    break
         self.taken += taken
         due = []
         for row, seat in enumerate(self.seats):
@@ -214,9 +220,15 @@ class Course:
         """A row's weights as a population of one has them."""
         return {name: value[row : row + 1] for name, value in self.population.state_dict().items()}
 
+    def _beside_others(self) -> AbstractContextManager[None]:
+        """The block in which steps are taken: while recorded ones are replayed, another may have the turn."""
+        replayed = self.engine.record()
+        turn = self.placing.turn
+        return nullcontext() if turn is None or not replayed else turn.passed_on()
+
     def _wait(self) -> None:
         if self.placing.device.type == "cuda":
-            torch.cuda.synchronize(self.placing.device)
+            torch.cuda.current_stream(self.placing.device).synchronize()
 
     def _stops(self, step: int) -> int:
         """The first step behind this one at which anything but a step happens to a member."""

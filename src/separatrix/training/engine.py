@@ -129,13 +129,25 @@ class Engine:
 
     def run(self, steps: int, *, first: int = 0) -> None:
         """Take so many steps; `first` is the number of the first of them, which says what band it has."""
-        recorded = self.device.type == "cuda" and self.population.recordable
+        recorded = self.record()
         for step in range(first, first + steps):
             band = step % self.training.bands
             if recorded:
-                self._recorded(band).replay()
+                self._graphs[band].replay()
             else:
                 self._step(band)
+
+    def record(self) -> bool:
+        """Record the steps of all bands, if they can be and are not yet; whether they are.
+
+        The graphs share their memory, since none leaves anything there that another reads, and the longest
+        come first, so that it is enough for the others.
+        """
+        recorded = self.device.type == "cuda" and self.population.recordable
+        if recorded and not self._graphs:
+            for number in reversed(range(self.training.bands)):
+                self._graphs[number] = self._graph_of(number)
+        return recorded
 
     def _step(self, band: int) -> None:
         asked = self._asked(self.rates.seed, self.state.step, self._bands[band])
@@ -159,17 +171,6 @@ class Engine:
         band = Band(number=number, of=of) if of > 1 else None
         batch = self._source.draw(seeds, steps, batch=self.training.batch, band=band)
         return questions(batch, self.population.members, most=self._source.task.asking.most)
-
-    def _recorded(self, band: int) -> torch.cuda.CUDAGraph:
-        """The graph of a step on a band; the first that is asked for has all of them recorded.
-
-        They share their memory, since none leaves anything there that another reads, and the longest come
-        first, so that it is enough for the others.
-        """
-        if not self._graphs:
-            for number in reversed(range(self.training.bands)):
-                self._graphs[number] = self._graph_of(number)
-        return self._graphs[band]
 
     def _graph_of(self, band: int) -> torch.cuda.CUDAGraph:
         """Recording needs a few steps to be taken first; they are taken back."""

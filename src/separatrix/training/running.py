@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -26,6 +26,7 @@ from separatrix.training.recipes import Member, Training
 from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
 from separatrix.training.signals import Asked, interruptible
 from separatrix.training.trials import require_computable
+from separatrix.training.turns import Turn
 
 __all__ = [
     "Observer",
@@ -61,6 +62,10 @@ class Observer:
 
     def says(self, note: str) -> None:
         """Something that a person should know."""
+
+    def beside(self, job: Job) -> Observer:
+        """Who is told of this job when several are under way at once, each in a thread of its own."""
+        return Observer()
 
 
 class OutOfTime(Exception):
@@ -117,25 +122,35 @@ def run_job(
     observer: Observer | None = None,
     checkpoint_seconds: float = _SECONDS_BETWEEN_CHECKPOINTS,
     until: float = math.inf,
+    is_over: Callable[[], bool] = lambda: False,
+    turn: Turn | None = None,
     own_code: bool = False,
 ) -> tuple[Trained, ...]:
     """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names.
 
-    Where the clock `time.monotonic` says `until` before the end, what was trained is saved and `OutOfTime`
-    is raised; the same again goes on from there.
+    Where the clock `time.monotonic` says `until` before the end, or `is_over` says so, what was trained is
+    saved and `OutOfTime` is raised; the same again goes on from there. Beside other jobs in one process it
+    is called by who has the turn.
     """
-    placing = placing_for(
-        job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code
+    placing = replace(
+        placing_for(job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code),
+        turn=turn,
     )
     job.population(1, own_code=own_code)  # what does not fit is refused before anything is written
     source = provenance(placing.device, precision=job.training.precision, deterministic=deterministic)
+    if turn is not None:
+        source["abreast"] = True  # how fast it was says less than in a run alone
     watched = observer or Observer()
+
+    def over() -> bool:
+        return time.monotonic() >= until or is_over()
+
     with deterministically(deterministic):
         if store is None:
-            work = _Work(job, placing, None, None, watched, source, checkpoint_seconds, until)
+            work = _Work(job, placing, None, None, watched, source, checkpoint_seconds, over)
             return work.done(Remembered())
         with store.claim(job.key) as checkpoints:
-            work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds, until)
+            work = _Work(job, placing, store, checkpoints, watched, source, checkpoint_seconds, over)
             return work.done(remembered(job, store, own_code=own_code))
 
 
@@ -221,11 +236,11 @@ class _Work:
         observer: Observer,
         source: dict[str, object],
         checkpoint_seconds: float,
-        until: float,
+        is_over: Callable[[], bool],
     ) -> None:
         self.job, self.placing, self.store, self.checkpoints = job, placing, store, checkpoints
         self.observer, self.source, self.checkpoint_seconds = observer, source, checkpoint_seconds
-        self.until = until
+        self._is_over = is_over
         self.seconds = 0.0
         self.rate: float | None = None
         """Steps a second of the population over the newest stretch between looks, looks included."""
@@ -292,9 +307,6 @@ class _Work:
                     self._save(course)
                 raise OutOfTime(course.taken)
         return found
-
-    def _is_over(self) -> bool:
-        return time.monotonic() >= self.until
 
     def _end_early(self, course: Course, asked: Asked) -> None:
         """Save what there is, and then do what was asked for."""

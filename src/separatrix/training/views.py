@@ -37,6 +37,7 @@ __all__ = [
     "duration",
     "in_one_line",
     "setting",
+    "short_name",
     "summary_of",
     "watching",
 ]
@@ -184,15 +185,23 @@ def _most_steps_left(course: Course, since_look: int) -> int:
 class NotesView(Observer):
     """Says only what a person should know: notes, and members that went to NaN."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, name: str = "") -> None:
+        """`name` stands before every line, where there are lines of others among them."""
+        self._stream, self._name = stream, name
         self._heard = True
+
+    def beside(self, job: Job) -> Observer:
+        """The same for one of several jobs."""
+        return NotesView(self._stream, name=short_name(job))
 
     def says(self, note: str) -> None:
         """One line. Where nobody reads any more, training goes on without a word."""
+        line = f"[{self._name}] {note}" if self._name else note
         if self._heard:
             try:
-                print(in_one_line(note), file=self._stream, flush=True)
+                # At once and whole, since other threads may write too.
+                self._stream.write(in_one_line(line) + "\n")
+                self._stream.flush()
             except OSError:
                 self._heard = False
 
@@ -206,11 +215,15 @@ class NotesView(Observer):
 class LinesView(NotesView):
     """A line at a look, but not more often than every ten seconds."""
 
-    def __init__(self, stream: TextIO, *, clock: Clock = time.monotonic) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: TextIO, *, name: str = "", clock: Clock = time.monotonic) -> None:
+        super().__init__(stream, name=name)
         self._clock = clock
         self._tally: Tally | None = None
         self._last = -math.inf
+
+    def beside(self, job: Job) -> Observer:
+        """The same for one of several jobs."""
+        return LinesView(self._stream, name=short_name(job), clock=self._clock)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """What is going to be trained."""
@@ -231,6 +244,14 @@ class LinesView(NotesView):
         if now - self._last >= _BETWEEN_LINES or course.done:
             self._last = now
             self.says(line_of(self._tally))
+
+
+def short_name(job: Job) -> str:
+    """The model and the task in a few words, to tell the lines of several jobs apart."""
+    sizes = [str(job.model.params[name]) for name in ("layers", "width") if name in job.model.params]
+    form = job.task.params.get("form")
+    task = f"{job.task.name} {form}" if form else job.task.name
+    return f"{job.model.name}-({','.join(sizes)}) on {task} at {job.built_task.n:,}"
 
 
 def opening(job: Job, *, seats: int, finished: Sequence[int]) -> str:
@@ -264,6 +285,10 @@ class LiveView(NotesView):
         self._live: Live | None = None
         self._tally: Tally | None = None
         self._last = -math.inf
+
+    def beside(self, job: Job) -> Observer:
+        """Lines: there is one table at a time."""
+        return LinesView(self._stream, name=short_name(job), clock=self._clock)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Put the table up, if anybody is left to be trained."""

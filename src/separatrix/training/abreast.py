@@ -1,0 +1,157 @@
+"""Several jobs at once on one GPU, in one process: each in a lane, which is a thread with a stream of its own.
+
+A population of few members, or one that waits for every position, leaves most of a GPU idle, and kernels of
+different streams fill each other's gaps. Processes cannot do that: a GPU serves one after another. What a job
+computes is what it computes alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from separatrix.errors import SeparatrixError
+from separatrix.training.jobs import Job
+from separatrix.training.memory import memory_of, ran_out
+from separatrix.training.running import OutOfTime
+from separatrix.training.signals import Asked, interruptible
+from separatrix.training.turns import Turn
+
+__all__ = ["MOST_ABREAST", "Lane", "Lanes", "lanes_on", "run_abreast"]
+
+MOST_ABREAST: Final = 4
+"""By default, where there is room for so many."""
+_LEAST_MEMORY: Final = 60 * 10**9
+"""Bytes of a GPU on which several populations of S's figures find room."""
+_BETWEEN: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """What a job among others goes by: it has the turn, and ends when all is over."""
+
+    turn: Turn
+    is_over: Callable[[], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lanes:
+    """What came of the jobs."""
+
+    done: int
+    failed: tuple[tuple[Job, Exception], ...] = ()
+    crowded: tuple[Job, ...] = ()
+    """Those that found no memory beside others, and are to be done alone."""
+    interrupted: bool = False
+
+
+def lanes_on(device: torch.device) -> int:
+    """How many jobs are done at once on a device if nobody says it."""
+    has_room = device.type == "cuda" and (memory_of(device) or 0) >= _LEAST_MEMORY
+    return MOST_ABREAST if has_room else 1
+
+
+def run_abreast(
+    jobs: Sequence[Job],
+    work: Callable[[Job, Lane], object],
+    *,
+    lanes: int,
+    device: torch.device,
+    tell: Callable[[str], None],
+) -> Lanes:
+    """Do the jobs, so many at once, those first that come first.
+
+    `work` does one, and raises `OutOfTime` when its lane is over and it has saved what there is. Ctrl-C and
+    SIGTERM end all lanes in this way, and then do what they always do.
+    """
+    with interruptible() as asked:
+        found = _Lanes(jobs, work, device, asked).run(lanes)
+        if asked.by_terminate:  # which mostly ends the process without another word
+            tell("Terminated; run the same again to go on from the last steps.")
+        asked.answer()
+    return found
+
+
+class _Lanes:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        work: Callable[[Job, Lane], object],
+        device: torch.device,
+        asked: Asked,
+    ) -> None:
+        self._waiting, self._work, self._device, self._asked = deque(jobs), work, device, asked
+        self._lane = Lane(turn=Turn(), is_over=self._is_over)
+        self._at_work = self._done = 0
+        self._out_of_time = False
+        self._failed: list[tuple[Job, Exception]] = []
+        self._crowded: list[Job] = []
+        self._mistake: BaseException | None = None
+
+    def run(self, lanes: int) -> Lanes:
+        """Fill the lanes and see them to their end; this thread only listens for signals."""
+        threads = [
+            threading.Thread(target=self._follow, name=f"lane {number}", daemon=True)
+            for number in range(min(lanes, len(self._waiting)))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_BETWEEN)
+        if self._mistake is not None:
+            raise self._mistake
+        return Lanes(
+            done=self._done,
+            failed=tuple(self._failed),
+            crowded=tuple(self._crowded),
+            interrupted=self._out_of_time or self._asked.is_set(),
+        )
+
+    def _is_over(self) -> bool:
+        return self._asked.is_set() or self._out_of_time or self._mistake is not None
+
+    def _follow(self) -> None:
+        """One lane: job after job, while there are any."""
+        with self._stream():
+            while not self._is_over():
+                with self._lane.turn.taken():
+                    if not self._waiting or self._is_over():
+                        return
+                    self._do(self._waiting.popleft())
+                    self._tidy()
+
+    def _stream(self) -> AbstractContextManager[object]:
+        if self._device.type != "cuda":
+            return nullcontext()
+        return torch.cuda.stream(torch.cuda.Stream(self._device))  # type: ignore[no-untyped-call, no-any-return]
+
+    def _do(self, job: Job) -> None:
+        self._at_work += 1
+        try:
+            self._work(job, self._lane)
+            self._done += 1
+        except OutOfTime:
+            self._out_of_time = True
+        except (SeparatrixError, MemoryError, RuntimeError) as error:
+            if ran_out(error) and (self._at_work > 1 or self._crowded):
+                self._crowded.append(job)
+            else:
+                self._failed.append((job, error.with_traceback(None)))
+        except BaseException as error:  # what nobody has foreseen ends all, and is raised by who called
+            self._mistake = error
+        finally:
+            self._at_work -= 1
+
+    def _tidy(self) -> None:
+        """Give back the memory of a job, which the stream of another lane could not use."""
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()

@@ -1,0 +1,203 @@
+"""Jobs in lanes: all of them are done, as they would be alone, and what goes wrong in one ends no other."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from separatrix.errors import InvalidInput
+from separatrix.models import model
+from separatrix.store import Store
+from separatrix.tasks import task
+from separatrix.training import Member, Training, run_job
+from separatrix.training.abreast import Lane, Lanes, lanes_on, run_abreast
+from separatrix.training.course import Course
+from separatrix.training.engine import Engine
+from separatrix.training.jobs import Job, job_for
+from separatrix.training.running import Observer, OutOfTime
+from separatrix.training.turns import Turn
+from tests.training.test_resume import contents, facts
+
+PATIENCE = 20.0
+QUICK = Training(steps=12, batch=8, eval_every=4, eval_examples=16, test_examples=16, stop="never")
+CPU = torch.device("cpu")
+
+
+def job_of(n: int) -> Job:
+    return job_for(
+        task("index-lookup", n=n, alphabet=4),
+        model("transformer", width=16),
+        members=[Member(lr=1e-3, seed=seed) for seed in range(2)],
+        training=QUICK,
+    )
+
+
+JOBS = tuple(job_of(n) for n in (3, 4, 5, 6, 7))
+
+
+def abreast(work: Callable[[Job, Lane], object], *, lanes: int = 2, said: list[str] | None = None) -> Lanes:
+    told = [] if said is None else said
+    return run_abreast(JOBS, work, lanes=lanes, device=CPU, tell=told.append)
+
+
+def trained(store: Store, **given: object) -> Callable[[Job, Lane], object]:
+    def work(job: Job, lane: Lane) -> object:
+        return run_job(job, store=store, device="cpu", turn=lane.turn, is_over=lane.is_over, **given)  # type: ignore[arg-type]
+
+    return work
+
+
+def test_what_is_trained_in_lanes_is_what_is_trained_alone(tmp_path: Path) -> None:
+    alone, beside = Store(tmp_path / "alone"), Store(tmp_path / "beside")
+    for job in JOBS:
+        run_job(job, store=alone, device="cpu")
+    assert abreast(trained(beside), lanes=3) == Lanes(done=5)
+    assert contents(beside.path) == contents(alone.path)
+    assert facts(beside.path) == facts(alone.path)
+    assert all(run.provenance["abreast"] for run in beside.runs())
+    assert not any("abreast" in run.provenance for run in alone.runs())
+
+
+def test_only_who_replays_lets_others_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two lanes must be in their steps at the same time, or the barrier breaks; all else is one by one."""
+    both = threading.Barrier(2)
+    busy = threading.Lock()
+    looks = Course._look
+
+    def run(engine: Engine, steps: int, *, first: int = 0) -> None:
+        if first == 0:
+            both.wait(PATIENCE)
+        for _ in range(steps):
+            engine._step(0)
+
+    def look(course: Course, rows: list[int]) -> object:
+        assert busy.acquire(blocking=False), "two at once do what only one may do"
+        try:
+            return looks(course, rows)
+        finally:
+            busy.release()
+
+    monkeypatch.setattr(Engine, "record", lambda _: True)
+    monkeypatch.setattr(Engine, "run", run)
+    monkeypatch.setattr(Course, "_look", look)
+    found = run_abreast(
+        JOBS[:2], trained(Store(tmp_path)), lanes=2, device=CPU, tell=lambda line: pytest.fail(line)
+    )
+    assert found == Lanes(done=2)
+
+
+def test_steps_that_are_not_recorded_keep_the_turn() -> None:
+    course = Course(JOBS[0], _placing(Turn()))
+    with course._beside_others():
+        pass  # releasing a turn that nobody has would be an error
+    course.placing.turn._lock.acquire()  # type: ignore[union-attr]
+    course.engine.record = lambda: True  # type: ignore[method-assign]
+    with course._beside_others():
+        assert not course.placing.turn._lock.locked()  # type: ignore[union-attr]
+    assert course.placing.turn._lock.locked()  # type: ignore[union-attr]
+
+
+def _placing(turn: Turn):  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    from separatrix.training.running import placing_for
+
+    return replace(placing_for(JOBS[0], device="cpu"), turn=turn)
+
+
+def test_one_that_fails_ends_no_other() -> None:
+    def work(job: Job, lane: Lane) -> None:
+        if job is JOBS[1]:
+            raise InvalidInput("It cannot be.")
+
+    found = abreast(work)
+    assert (found.done, found.interrupted, found.crowded) == (4, False, ())
+    ((job, error),) = found.failed
+    assert job is JOBS[1]
+    assert str(error) == "It cannot be."
+
+
+def test_who_finds_no_memory_beside_others_is_for_later() -> None:
+    """And who finds none alone has failed."""
+    begun = threading.Barrier(2)
+
+    def work(job: Job, lane: Lane) -> None:
+        if job in JOBS[:2]:
+            with lane.turn.passed_on():
+                begun.wait(PATIENCE)
+        if job is JOBS[1]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    found = abreast(work)
+    assert (found.done, found.crowded, found.failed) == (4, (JOBS[1],), ())
+
+    def never(job: Job, lane: Lane) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    found = abreast(never, lanes=1)
+    assert [job for job, _ in found.failed] == list(JOBS)
+
+
+def test_when_time_is_over_it_is_over_for_all(tmp_path: Path) -> None:
+    ends = threading.Event()
+
+    class Watch(Observer):
+        def looked(self, course: Course) -> None:
+            ends.set()
+
+    def work(job: Job, lane: Lane) -> object:
+        return run_job(
+            job,
+            store=Store(tmp_path),
+            device="cpu",
+            turn=lane.turn,
+            is_over=lambda: ends.is_set() or lane.is_over(),
+            observer=Watch(),
+        )
+
+    found = abreast(work)
+    assert (found.done, found.interrupted, found.failed) == (0, True, ())
+    assert abreast(trained(Store(tmp_path))) == Lanes(done=5), "what was saved goes on"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all_lanes_when_they_have_saved(number: signal.Signals) -> None:
+    saved, said = [], list[str]()
+
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def work(job: Job, lane: Lane) -> None:
+        signal.raise_signal(number)  # it is heard by the main thread
+        deadline = threading.Event()
+        while not lane.is_over():
+            deadline.wait(0.01)
+        saved.append(job)
+        raise OutOfTime(1)
+
+    before = signal.signal(signal.SIGTERM, ended)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            abreast(work, said=said)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert saved == [JOBS[0]]
+    terminated = ["Terminated; run the same again to go on from the last steps."]
+    assert said == (terminated if number == signal.SIGTERM else [])
+
+
+def test_a_mistake_of_ours_is_raised_and_ends_all() -> None:
+    def work(job: Job, lane: Lane) -> None:
+        raise KeyError("nobody has foreseen this")
+
+    with pytest.raises(KeyError, match="nobody has foreseen this"):
+        abreast(work)
+
+
+def test_a_cpu_has_one_lane() -> None:
+    assert lanes_on(CPU) == 1
