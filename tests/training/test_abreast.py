@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from separatrix.training.abreast import Lane, Lanes, lanes_on, run_abreast
 from separatrix.training.course import Course
 from separatrix.training.engine import Engine
 from separatrix.training.jobs import Job, job_for
-from separatrix.training.running import Observer, OutOfTime
+from separatrix.training.running import Observer, OutOfTime, placing_for
 from separatrix.training.turns import Turn
 from tests.training.test_resume import contents, facts
 
@@ -85,29 +86,20 @@ def test_only_who_replays_lets_others_work(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(Engine, "record", lambda _: True)
     monkeypatch.setattr(Engine, "run", run)
     monkeypatch.setattr(Course, "_look", look)
-    found = run_abreast(
-        JOBS[:2], trained(Store(tmp_path)), lanes=2, device=CPU, tell=lambda line: pytest.fail(line)
-    )
+    found = run_abreast(JOBS[:2], trained(Store(tmp_path)), lanes=2, device=CPU, tell=pytest.fail)
     assert found == Lanes(done=2)
 
 
 def test_steps_that_are_not_recorded_keep_the_turn() -> None:
-    course = Course(JOBS[0], _placing(Turn()))
-    with course._beside_others():
-        pass  # releasing a turn that nobody has would be an error
-    course.placing.turn._lock.acquire()  # type: ignore[union-attr]
-    course.engine.record = lambda: True  # type: ignore[method-assign]
-    with course._beside_others():
-        assert not course.placing.turn._lock.locked()  # type: ignore[union-attr]
-    assert course.placing.turn._lock.locked()  # type: ignore[union-attr]
-
-
-def _placing(turn: Turn):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    from separatrix.training.running import placing_for
-
-    return replace(placing_for(JOBS[0], device="cpu"), turn=turn)
+    turn = Turn()
+    course = Course(JOBS[0], replace(placing_for(JOBS[0], device="cpu"), turn=turn))
+    with turn.taken():
+        with course._beside_others():
+            assert turn._lock.locked()
+        course.engine.record = lambda: True  # type: ignore[method-assign]
+        with course._beside_others():
+            assert not turn._lock.locked()
+        assert turn._lock.locked()
 
 
 def test_one_that_fails_ends_no_other() -> None:

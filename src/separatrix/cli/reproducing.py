@@ -40,7 +40,7 @@ __all__ = ["reproduce"]
 _ALL: Final = "all"
 _ONLY: Final = {
     "ray": {"address": "--address", "gpus_per_job": "--gpus-per-job"},
-    "local": {"device": "--device", "processes": "--processes", "abreast": "--abreast", "minutes": "--minutes"},
+    "local": {name: f"--{name}" for name in ("device", "processes", "abreast", "minutes")},
 }
 """Settings that one engine has and the other has not."""
 

@@ -1,8 +1,9 @@
 """`python3 -m separatrix.training PLAN.json`: run a plan where there is little more than torch.
 
-A plan is what `separatrix train --save-plan` writes. Its jobs are done one after another; what came of each
-member is a line of JSON on standard output, everything else goes to standard error. Run again, it goes on
-where it was cut off. SIGTERM ends it as it ends any program, but what was trained is saved first.
+A plan is what `separatrix train --save-plan` writes. Its jobs are done in order, on a large GPU several at
+once; what came of each member is a line of JSON on standard output, everything else goes to standard error.
+Run again, it goes on where it was cut off. SIGTERM ends it as it ends any program, but what was trained is
+saved first.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from separatrix.models.kernels.choice import BACKENDS
 from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
+from separatrix.training.abreast import Lane, lanes_on, run_abreast
 from separatrix.training.ahead import compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
 from separatrix.training.remembered import is_finished
-from separatrix.training.running import placing_for, prepare_job, run_job
+from separatrix.training.running import chosen_device, placing_for, prepare_job, run_job
 from separatrix.training.trials import require_computable
 from separatrix.training.views import LinesView, in_one_line, summary_of
 
@@ -99,8 +101,10 @@ def _check(job: Job, options: argparse.Namespace, place: Path) -> None:
 
 
 def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
-    """Job after job; deterministic code is another, and is compiled when it is needed."""
+    """Job after job, or several abreast; deterministic code is another, and is compiled when it is needed."""
     alone = options.no_compile or options.no_ahead or options.deterministic
+    device = chosen_device(options.device)
+    lanes = min(len(plan.jobs), options.abreast or lanes_on(device))
     with compiling_ahead(
         [job for job in plan.jobs if not is_finished(job, store)],
         device=options.device,
@@ -108,13 +112,27 @@ def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
         compiled=False if alone else None,
         backend=options.backend,
         own_code=options.own_code,
+        lanes=lanes,
         tell=_say,
     ) as ahead:
-        for number, job in enumerate(plan.jobs):
-            ahead.making_room(partial(_run, number, job, store, options))
+        left = plan.jobs
+        if lanes > 1:
+            came = run_abreast(
+                left,
+                lambda job, lane: _run(plan.jobs.index(job), job, store, options, lane),
+                lanes=lanes,
+                device=device,
+                tell=_say,
+            )
+            for _, failure in came.failed:
+                raise failure
+            left = came.crowded
+        for job in left:
+            ahead.making_room(partial(_run, plan.jobs.index(job), job, store, options))
 
 
-def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> None:
+def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane: Lane | None = None) -> None:
+    view = LinesView(sys.stderr)
     trained = run_job(
         job,
         store=store,
@@ -123,7 +141,9 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> No
         compiled=False if options.no_compile else None,
         backend=options.backend,
         deterministic=options.deterministic,
-        observer=LinesView(sys.stderr),
+        observer=view if lane is None else view.beside(job),
+        turn=None if lane is None else lane.turn,
+        is_over=(lambda: False) if lane is None else lane.is_over,
         own_code=options.own_code,
     )
     for one in trained:
@@ -133,12 +153,14 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace) -> No
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m separatrix.training",
-        description="Train what a plan says, job after job. Run again, it goes on where it was cut off.",
+        description="Train what a plan says, on a large GPU several jobs at once. Run again, it goes on where "
+        "it was cut off.",
     )
     parser.add_argument("plan", type=Path, help="a file that `separatrix train --save-plan` wrote")
     parser.add_argument("--store", type=_folder, help="folder of the store [$SEPARATRIX_STORE, or runs]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     parser.add_argument("--seats", type=_seats, help="most members trained side by side")
+    parser.add_argument("--abreast", type=_seats, help="jobs at once on one GPU [4 on a large one]")
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
     parser.add_argument(
         "--prepare", action="store_true", help="only compile, into the compiler's cache; train nothing"

@@ -1,4 +1,4 @@
-"""Several jobs at once on one GPU, in one process: each in a lane, which is a thread with a stream of its own.
+"""Several jobs at once on one GPU, in one process: each in a lane, a thread with a stream of its own.
 
 A population of few members, or one that waits for every position, leaves most of a GPU idle, and kernels of
 different streams fill each other's gaps. Processes cannot do that: a GPU serves one after another. What a job
@@ -131,7 +131,7 @@ class _Lanes:
     def _stream(self) -> AbstractContextManager[object]:
         if self._device.type != "cuda":
             return nullcontext()
-        return torch.cuda.stream(torch.cuda.Stream(self._device))  # type: ignore[no-untyped-call, no-any-return]
+        return torch.cuda.stream(torch.cuda.Stream(self._device))  # type: ignore[no-untyped-call]
 
     def _do(self, job: Job) -> None:
         self._at_work += 1

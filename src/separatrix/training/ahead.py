@@ -123,7 +123,9 @@ def compiling_ahead(
     `tell` is told when the block ends.
     """
     where = chosen_device(device)
-    rest = to_compile(jobs, seats=seats, lanes=lanes) if where.type == "cuda" and compiled is not False else ()
+    rest = (
+        to_compile(jobs, seats=seats, lanes=lanes) if where.type == "cuda" and compiled is not False else ()
+    )
     if not rest or (memory_of(where) or 0) < _LEAST_MEMORY:
         yield Ahead()
         return
