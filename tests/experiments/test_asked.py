@@ -29,6 +29,7 @@ ALL = Asked(
     engine="ray",
     device="cpu",
     processes=2,
+    abreast=3,
     seats=3,
     minutes=1.5,
     address="10.0.0.1:6379",

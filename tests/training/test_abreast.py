@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -64,11 +65,13 @@ def test_what_is_trained_in_lanes_is_what_is_trained_alone(tmp_path: Path) -> No
     assert not any("abreast" in run.provenance for run in alone.runs())
 
 
-def test_only_who_replays_lets_others_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Two lanes must be in their steps at the same time, or the barrier breaks; all else is one by one."""
+def test_steps_and_looks_are_side_by_side_and_populations_made_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two lanes must be in their steps and looks at the same time, or the barrier breaks."""
     both = threading.Barrier(2)
     busy = threading.Lock()
-    looks = Course._look
+    looks, makes = Course._look, Course._make
 
     def run(engine: Engine, steps: int, *, first: int = 0) -> None:
         if first == 0:
@@ -77,15 +80,21 @@ def test_only_who_replays_lets_others_work(monkeypatch: pytest.MonkeyPatch, tmp_
             engine._step(0)
 
     def look(course: Course, rows: list[int]) -> object:
+        both.wait(PATIENCE)
+        return looks(course, rows)
+
+    def alone(work: Callable[[], object]) -> object:
         assert busy.acquire(blocking=False), "two at once do what only one may do"
         try:
-            return looks(course, rows)
+            time.sleep(0.05)
+            return work()
         finally:
             busy.release()
 
-    monkeypatch.setattr(Engine, "record", lambda _: True)
+    monkeypatch.setattr(Engine, "record", lambda _: alone(lambda: True))
     monkeypatch.setattr(Engine, "run", run)
     monkeypatch.setattr(Course, "_look", look)
+    monkeypatch.setattr(Course, "_make", lambda course, seats: alone(lambda: makes(course, seats)))
     found = run_abreast(JOBS[:2], trained(Store(tmp_path)), lanes=2, device=CPU, tell=pytest.fail)
     assert found == Lanes(done=2)
 
@@ -93,13 +102,11 @@ def test_only_who_replays_lets_others_work(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_steps_that_are_not_recorded_keep_the_turn() -> None:
     turn = Turn()
     course = Course(JOBS[0], replace(placing_for(JOBS[0], device="cpu"), turn=turn))
-    with turn.taken():
-        with course._beside_others():
-            assert turn._lock.locked()
-        course.engine.record = lambda: True  # type: ignore[method-assign]
-        with course._beside_others():
-            assert not turn._lock.locked()
+    with course._recorded():
         assert turn._lock.locked()
+    course.engine.record = lambda: True  # type: ignore[method-assign]
+    with course._recorded():
+        assert not turn._lock.locked()
 
 
 def test_one_that_fails_ends_no_other() -> None:
@@ -120,8 +127,7 @@ def test_who_finds_no_memory_beside_others_is_for_later() -> None:
 
     def work(job: Job, lane: Lane) -> None:
         if job in JOBS[:2]:
-            with lane.turn.passed_on():
-                begun.wait(PATIENCE)
+            begun.wait(PATIENCE)
         if job is JOBS[1]:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -159,13 +165,15 @@ def test_when_time_is_over_it_is_over_for_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_lanes_when_they_have_saved(number: signal.Signals) -> None:
-    saved, said = [], list[str]()
+    saved, said, begun = list[Job](), list[str](), threading.Barrier(2)
 
     def ended(*_: object) -> None:
         raise KeyboardInterrupt
 
     def work(job: Job, lane: Lane) -> None:
-        signal.raise_signal(number)  # it is heard by the main thread
+        begun.wait(PATIENCE)
+        if job is JOBS[0]:
+            signal.raise_signal(number)  # it is heard by the main thread
         deadline = threading.Event()
         while not lane.is_over():
             deadline.wait(0.01)
@@ -178,7 +186,7 @@ def test_a_signal_ends_all_lanes_when_they_have_saved(number: signal.Signals) ->
             abreast(work, said=said)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert saved == [JOBS[0]]
+    assert {job.key for job in saved} == {job.key for job in JOBS[:2]}
     terminated = ["Terminated; run the same again to go on from the last steps."]
     assert said == (terminated if number == signal.SIGTERM else [])
 

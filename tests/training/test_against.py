@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 from dataclasses import replace
@@ -396,16 +397,26 @@ def test_it_goes_together_with_halving(always_ready: None) -> None:
 
 @pytest.mark.slow
 def test_against_its_worst_inputs_a_model_is_proved_with_more_to_spare() -> None:
-    """After as many steps: every case is proved, and the least proved margin is larger, for every seed."""
+    """After as many steps: every case is proved, and the least proved margin is larger, for every seed.
+
+    In float64, since in float32 the last bits, which processors round differently, decide how a seed ends.
+    """
     training = Training(
-        steps=200, batch=32, eval_every=200, eval_examples=100, test_examples=200, stop="never"
+        steps=200,
+        batch=32,
+        precision="float64",
+        eval_every=200,
+        eval_examples=100,
+        test_examples=200,
+        stop="never",
     )
-    members = [Member(lr=0.01, seed=seed) for seed in (0, 1, 3)]
+    members = [Member(lr=0.01, seed=seed) for seed in range(8)]
     margins = []
     for against in (None, Against(every=20, share=0.5)):
         found = train(LOOKUP, SMALL, members=members, training=replace(training, against=against))
         coverages = [certify(one.population, LOOKUP) for one in found]
         assert all(case.verdict == "proved" for each in coverages for case in each.cases)
         margins.append([min(case.margin for case in each.cases) for each in coverages])
-    without, with_it = margins
-    assert all(more > less + 0.3 for less, more in zip(without, with_it, strict=True))
+    gained = [more - less for less, more in zip(*margins, strict=True)]
+    assert min(gained) > 0
+    assert statistics.mean(gained) > 0.3

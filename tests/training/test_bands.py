@@ -267,12 +267,11 @@ def test_the_compiler_may_make_code_for_every_band(monkeypatch: pytest.MonkeyPat
     import torch._dynamo
 
     config: Any = torch._dynamo.config
-    monkeypatch.setattr(config, "recompile_limit", 8)
-    monkeypatch.setattr(config, "accumulated_recompile_limit", 256)
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     job = job_of(LOOKUP, batch=64, bands=8)
-    Course(job, placing_for(job, device="cpu", compiled=True))
-    assert (config.recompile_limit, config.accumulated_recompile_limit) == (64, 2048)
+    with config.patch(recompile_limit=8, accumulated_recompile_limit=256):
+        Course(job, placing_for(job, device="cpu", compiled=True))
+        assert (config.recompile_limit, config.accumulated_recompile_limit) == (64, 2048)
 
 
 def test_it_learns() -> None:

@@ -98,6 +98,10 @@ class Asked(Record):
             self.seats is None or self.seats >= 1,
             f"A population has at least one seat; got seats={self.seats}.",
         )
+        require(
+            self.abreast is None or self.abreast >= 1,
+            f"At least one job is done at a time; got abreast={self.abreast}.",
+        )
 
     @property
     def settings(self) -> Settings:

@@ -104,7 +104,8 @@ def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
     """Job after job, or several abreast; deterministic code is another, and is compiled when it is needed."""
     alone = options.no_compile or options.no_ahead or options.deterministic
     device = chosen_device(options.device)
-    lanes = min(len(plan.jobs), options.abreast or lanes_on(device))
+    # That operations are to be deterministic is said to the whole process, so such jobs go one by one.
+    lanes = 1 if options.deterministic else min(len(plan.jobs), options.abreast or lanes_on(device))
     with compiling_ahead(
         [job for job in plan.jobs if not is_finished(job, store)],
         device=options.device,
@@ -153,8 +154,8 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m separatrix.training",
-        description="Train what a plan says, on a large GPU several jobs at once. Run again, it goes on where "
-        "it was cut off.",
+        description="Train what a plan says, on a large GPU several jobs at once. Run again, it goes on "
+        "where it was cut off.",
     )
     parser.add_argument("plan", type=Path, help="a file that `separatrix train --save-plan` wrote")
     parser.add_argument("--store", type=_folder, help="folder of the store [$SEPARATRIX_STORE, or runs]")

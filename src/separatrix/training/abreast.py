@@ -35,7 +35,7 @@ _BETWEEN: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """What a job among others goes by: it has the turn, and ends when all is over."""
+    """What a job among others goes by: the turn that they share, and whether all is over."""
 
     turn: Turn
     is_over: Callable[[], bool]
@@ -89,6 +89,8 @@ class _Lanes:
     ) -> None:
         self._waiting, self._work, self._device, self._asked = deque(jobs), work, device, asked
         self._lane = Lane(turn=Turn(), is_over=self._is_over)
+        self._lock = threading.Lock()
+        """Held by who reads or writes what the lanes share."""
         self._at_work = self._done = 0
         self._out_of_time = False
         self._failed: list[tuple[Job, Exception]] = []
@@ -122,36 +124,48 @@ class _Lanes:
         """One lane: job after job, while there are any."""
         with self._stream():
             while not self._is_over():
-                with self._lane.turn.taken():
-                    if not self._waiting or self._is_over():
+                with self._lock:
+                    if not self._waiting:
                         return
-                    self._do(self._waiting.popleft())
-                    self._tidy()
+                    job = self._waiting.popleft()
+                    self._at_work += 1
+                error = self._do(job)
+                with self._lock:
+                    self._note(job, error)
+                    self._at_work -= 1
+                self._tidy()
 
     def _stream(self) -> AbstractContextManager[object]:
         if self._device.type != "cuda":
             return nullcontext()
         return torch.cuda.stream(torch.cuda.Stream(self._device))  # type: ignore[no-untyped-call]
 
-    def _do(self, job: Job) -> None:
-        self._at_work += 1
+    def _do(self, job: Job) -> BaseException | None:
+        """What went wrong, without what it holds in memory."""
         try:
             self._work(job, self._lane)
-            self._done += 1
-        except OutOfTime:
-            self._out_of_time = True
-        except (SeparatrixError, MemoryError, RuntimeError) as error:
-            if ran_out(error) and (self._at_work > 1 or self._crowded):
+        except (OutOfTime, SeparatrixError, MemoryError, RuntimeError) as error:
+            return error.with_traceback(None)
+        except BaseException as error:
+            return error
+        return None
+
+    def _note(self, job: Job, error: BaseException | None) -> None:
+        match error:
+            case None:
+                self._done += 1
+            case OutOfTime():
+                self._out_of_time = True
+            case MemoryError() | RuntimeError() if ran_out(error) and (self._at_work > 1 or self._crowded):
                 self._crowded.append(job)
-            else:
-                self._failed.append((job, error.with_traceback(None)))
-        except BaseException as error:  # what nobody has foreseen ends all, and is raised by who called
-            self._mistake = error
-        finally:
-            self._at_work -= 1
+            case SeparatrixError() | MemoryError() | RuntimeError():
+                self._failed.append((job, error))
+            case _:  # what nobody has foreseen ends all, and is raised by who called
+                self._mistake = error
 
     def _tidy(self) -> None:
         """Give back the memory of a job, which the stream of another lane could not use."""
-        gc.collect()
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
+        with self._lane.turn.taken():
+            gc.collect()
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()

@@ -55,7 +55,7 @@ class Placing:
     backend: Backend = "auto"
     own_code: bool = False
     turn: Turn | None = None
-    """Of several trainings in one process: this one has it, and passes it on while steps are replayed."""
+    """Where several trainings go on in one process: whoever compiles and records has it."""
 
     def closes_up(self, *, rows: int, taken: int, steps_left: int) -> bool:
         """Whether a population of fewer rows is worth making when only `taken` of `rows` are in use.
@@ -109,8 +109,16 @@ class Course:
         self._seat(min(placing.seats, len(self.waiting)))
         self._fill()
 
+    def _in_turn(self) -> AbstractContextManager[None]:
+        """The block for what only one training of a process may do at a time."""
+        return nullcontext() if self.placing.turn is None else self.placing.turn.taken()
+
     def _seat(self, seats: int) -> None:
         """A population of so many rows, all of them empty."""
+        with self._in_turn():
+            self._make(seats)
+
+    def _make(self, seats: int) -> None:
         device = self.placing.device
         population = self.job.population(seats, own_code=self.placing.own_code)
         dtype = torch.float64 if self.training.precision == "float64" else torch.float32
@@ -180,7 +188,7 @@ class Course:
         steps = min(self._stops(seat.step) - seat.step for seat in self.seats if seat.member is not None)
         first = self._common_step()
         taken = 0
-        with self._beside_others():
+        with self._recorded():
             for count in _portions(steps, self.placing.device):
                 self.engine.run(count, first=first + taken)
                 taken += count
@@ -220,11 +228,11 @@ class Course:
         """A row's weights as a population of one has them."""
         return {name: value[row : row + 1] for name, value in self.population.state_dict().items()}
 
-    def _beside_others(self) -> AbstractContextManager[None]:
-        """The block in which steps are taken: while recorded ones are replayed, another may have the turn."""
-        replayed = self.engine.record()
-        turn = self.placing.turn
-        return nullcontext() if turn is None or not replayed else turn.passed_on()
+    def _recorded(self) -> AbstractContextManager[None]:
+        """The block in which steps are taken; those that cannot be recorded may compile at any of them."""
+        with self._in_turn():
+            replayed = self.engine.record()
+        return nullcontext() if replayed else self._in_turn()
 
     def _wait(self) -> None:
         if self.placing.device.type == "cuda":
@@ -255,7 +263,8 @@ class Course:
         stage = max(place for place, source in enumerate(self._stages) if source.begins <= step)
         if stage != self._stage:
             self._stage = stage
-            self.engine.use(self._source)
+            with self._in_turn():
+                self.engine.use(self._source)
 
     def _look(self, rows: list[int]) -> list[Outcome]:
         """What is seen of those in these rows, and of them who leaves."""

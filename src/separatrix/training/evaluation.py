@@ -6,7 +6,8 @@ judged on the device; only the counts come back.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,12 +75,18 @@ def _repeated(batch: Batch, members: int) -> Batch:
     return Batch(**{name: value.repeat(members, *[1] * (value.dim() - 1)) for name, value in fields.items()})
 
 
-def _as_written(population: Population) -> AbstractContextManager[object]:
-    """In the block nothing is compiled anew.
+@contextmanager
+def _as_written(population: Population) -> Iterator[None]:
+    """In the block nothing of the population is compiled.
 
-    Looks are rare and have other shapes than steps: compiling for them would cost more than it saves. What
-    says so to the compiler holds for all threads, and two of them could leave it behind; so it is said only
-    where something is compiled.
+    Looks are rare and have other shapes than steps: compiling for them would cost more than it saves. The
+    compiler could be told, but that would hold for the populations of other threads too.
     """
-    compiled = any(part._compiled_call_impl is not None for part in population.modules())
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+    compiled = {part: part._compiled_call_impl for part in population.modules()}
+    for part in compiled:
+        part._compiled_call_impl = None
+    try:
+        yield
+    finally:
+        for part, call in compiled.items():
+            part._compiled_call_impl = call

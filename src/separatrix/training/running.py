@@ -129,8 +129,8 @@ def run_job(
     """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names.
 
     Where the clock `time.monotonic` says `until` before the end, or `is_over` says so, what was trained is
-    saved and `OutOfTime` is raised; the same again goes on from there. Beside other jobs in one process it
-    is called by who has the turn.
+    saved and `OutOfTime` is raised; the same again goes on from there. Jobs that go on beside each other in
+    one process share a turn.
     """
     placing = replace(
         placing_for(job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code),

@@ -1,7 +1,7 @@
-"""Trainings side by side in one process: all replay their recorded steps at once, and one does the rest.
+"""Trainings side by side in one process: each replays its steps and looks at its members when it likes, but
+only one at a time makes a population.
 
-Compilers, recordings and looks are not made for several threads. So a training that does anything but replay
-has the turn, and passes it on while the GPU takes its steps.
+Compiling is not made for several threads, nor is recording beside it. So whoever does that has the turn.
 """
 
 from __future__ import annotations
@@ -24,12 +24,3 @@ class Turn:
         """In the block nobody else has it."""
         with self._lock:
             yield
-
-    @contextmanager
-    def passed_on(self) -> Iterator[None]:
-        """In the block others may have it; only for who has it."""
-        self._lock.release()
-        try:
-            yield
-        finally:
-            self._lock.acquire()
