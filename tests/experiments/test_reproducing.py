@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from separatrix.errors import InvalidInput
 from separatrix.experiments import local, study_of
@@ -28,6 +32,8 @@ from separatrix.store import Store
 from separatrix.training.course import Course
 from separatrix.training.jobs import Job
 from separatrix.training.running import Observer, OutOfTime, run_job
+from separatrix.training.turns import Turn
+from separatrix.training.views import LinesView, short_name
 from tests.experiments.fakes import fake_run, known
 
 ONE = chosen(study_of("s-eq-depth"), panels=["eq-random"], rows=["1"], columns=[8])
@@ -85,6 +91,36 @@ def test_processes_bring_what_one_process_brings(tmp_path: Path) -> None:
     assert not found.failed
     assert summary(part, there) == summary(part, here)
     assert sum("done in" in line for line in told) == 2
+
+
+def test_jobs_abreast_bring_what_jobs_one_by_one_bring(tmp_path: Path) -> None:
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    part = chosen(FEW, columns=[8])
+    reproduce(part, here, device="cpu")
+    said = io.StringIO()
+    engine = LocalEngine(device="cpu", abreast=2, observer=LinesView(said))
+    found = reproduce(part, there, engine=engine)
+    assert not found.failed
+    assert summary(part, there) == summary(part, here)
+    names = {line[1 : line.index("]")] for line in said.getvalue().splitlines()}
+    assert names == {short_name(job) for job in packed(part)}
+
+
+def test_who_finds_no_memory_abreast_is_done_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = packed(chosen(FEW, columns=[8]))
+    begun, told = threading.Barrier(2), list[str]()
+
+    def run(job: Job, *, turn: Turn | None = None, **given: Any) -> object:
+        if turn is not None:
+            begun.wait(20)
+            if job is jobs[0]:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+        return run_job(job, turn=turn, **given)
+
+    monkeypatch.setattr(local, "run_job", run)
+    ran = LocalEngine(device="cpu", abreast=2).run(jobs, Store(tmp_path), tell=told.append)
+    assert (ran.done, ran.failed, ran.interrupted) == (2, (), False)
+    assert told == ["Found no memory beside others, and alone again: 1."]
 
 
 @pytest.mark.slow
@@ -294,7 +330,13 @@ def test_failures_of_an_engine_are_handed_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"processes": 0}, "at least one process"), ({"minutes": 0}, "above 0")]
+    ("given", "said"),
+    [
+        ({"processes": 0}, "at least one process"),
+        ({"minutes": 0}, "above 0"),
+        ({"abreast": 0}, "At least one job is done at a time; got abreast=0"),
+        ({"abreast": 2, "processes": 2}, "in one process, or in several processes; got abreast=2 and"),
+    ],
 )
 def test_an_engine_refuses_what_makes_no_sense(given: dict[str, int], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from separatrix.models import model
 from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.training import Member, Training, run_job
-from separatrix.training.abreast import Lane, Lanes, lanes_on, run_abreast
+from separatrix.training.abreast import Lane, Lanes, run_abreast
 from separatrix.training.course import Course
 from separatrix.training.engine import Engine
 from separatrix.training.jobs import Job, job_for
@@ -199,5 +200,9 @@ def test_a_mistake_of_ours_is_raised_and_ends_all() -> None:
         abreast(work)
 
 
-def test_a_cpu_has_one_lane() -> None:
-    assert lanes_on(CPU) == 1
+def test_threads_wait_less_for_one_that_compiles() -> None:
+    seen: list[float] = []
+    before = sys.getswitchinterval()
+    abreast(lambda job, lane: seen.append(sys.getswitchinterval()))
+    assert max(seen) <= 0.0005 < before
+    assert sys.getswitchinterval() == before

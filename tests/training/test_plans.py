@@ -71,6 +71,15 @@ def test_little_more_than_torch_is_needed(tmp_path: Path) -> None:
     assert "step 20 of 20" in done.stderr
 
 
+def test_jobs_may_be_done_abreast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, each under its number, one that stands there twice too."""
+    jobs = small_job(steps=10), small_job(steps=10, seeds=(5,)), small_job(steps=10)
+    code, lines, err = ran(capsys, written(tmp_path, *jobs), "--abreast", "2")
+    assert code == 0, err
+    found = sorted((line["job"], line["config"]["member"]["seed"]) for line in lines)
+    assert found == [(0, 0), (0, 1), (1, 5), (2, 0), (2, 1)]
+
+
 @pytest.mark.slow
 def test_jobs_are_done_one_after_another_and_not_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

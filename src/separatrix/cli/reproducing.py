@@ -108,7 +108,7 @@ def reproduce(
     processes: Annotated[Whole | None, Parameter(help="Jobs at once. [default: 1]", group=_WHERE)] = None,
     abreast: Annotated[
         Whole | None,
-        Parameter(help="Jobs at once on one GPU, without processes. [default: 4 if large]", group=_WHERE),
+        Parameter(help="Jobs at once on one GPU, without processes. [default: 1]", group=_WHERE),
     ] = None,
     seats: Annotated[Whole | None, Parameter(help="Most members trained side by side.", group=_WHERE)] = None,
     minutes: Annotated[

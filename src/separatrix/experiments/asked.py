@@ -70,7 +70,7 @@ class Asked(Record):
     engine: EngineName = "local"
     device: str = "auto"
     processes: int = 1
-    abreast: int | None = None
+    abreast: int = 1
     seats: int | None = None
     minutes: float | None = None
     address: str | None = None
@@ -99,7 +99,7 @@ class Asked(Record):
             f"A population has at least one seat; got seats={self.seats}.",
         )
         require(
-            self.abreast is None or self.abreast >= 1,
+            self.abreast >= 1,
             f"At least one job is done at a time; got abreast={self.abreast}.",
         )
 
@@ -146,7 +146,7 @@ class Asked(Record):
             "engine": self.engine,
             "device": self.device,
             "processes": self.processes,
-            **({} if self.abreast is None else {"abreast": self.abreast}),
+            **({} if self.abreast == 1 else {"abreast": self.abreast}),
             "seats": self.seats,
             "minutes": self.minutes,
             "address": self.address,
@@ -175,7 +175,7 @@ class Asked(Record):
             engine=read.choice("engine", get_args(EngineName)),
             device=read.text("device"),
             processes=read.count("processes"),
-            abreast=read.count("abreast") if read.has("abreast") else None,
+            abreast=read.count("abreast") if read.has("abreast") else 1,
             seats=read.optional_count("seats"),
             minutes=None if read.skip_null("minutes") else read.measured("minutes"),
             address=read.optional_text("address"),

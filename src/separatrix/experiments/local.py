@@ -1,4 +1,4 @@
-"""The engine of one machine: jobs in this process, on a large GPU several abreast, or in processes.
+"""The engine of one machine: jobs in this process, one by one or abreast, or in processes of their own.
 
 A process is `python -m separatrix.training` with a plan of one job, so what it is killed in goes on where it
 was. Processes are for several GPUs or several cores: on one GPU they take turns and lose time.
@@ -25,7 +25,7 @@ from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
-from separatrix.training.abreast import Lane, lanes_on, run_abreast
+from separatrix.training.abreast import Lane, run_abreast
 from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
@@ -46,8 +46,8 @@ class LocalEngine:
 
     device: str = "auto"
     processes: int = 1
-    abreast: int | None = None
-    """Jobs at once on one GPU, in one process; None for as many as suit it."""
+    abreast: int = 1
+    """Jobs at once on one GPU, in one process."""
     seats: int | None = None
     compiled: bool | None = None
     minutes: float | None = None
@@ -56,11 +56,11 @@ class LocalEngine:
     def __post_init__(self) -> None:
         require(self.processes >= 1, f"Jobs run in at least one process; got processes={self.processes}.")
         require(
-            self.abreast is None or self.abreast >= 1,
+            self.abreast >= 1,
             f"At least one job is done at a time; got abreast={self.abreast}.",
         )
         require(
-            self.abreast in (None, 1) or self.processes == 1,
+            self.abreast == 1 or self.processes == 1,
             "Jobs are done abreast in one process, or in several processes; got "
             f"abreast={self.abreast} and processes={self.processes}.",
         )
@@ -73,8 +73,7 @@ class LocalEngine:
         """Do the jobs, here or in processes of their own."""
         if self.processes > 1:
             return _Pool(self, store, tell, self._until).run(jobs)
-        where = chosen_device(self.device)
-        lanes = min(len(jobs), self.abreast or lanes_on(where))
+        lanes = min(len(jobs), self.abreast)
         with compiling_ahead(
             jobs, device=self.device, seats=self.seats, compiled=self.compiled, lanes=lanes, tell=tell
         ) as ahead:

@@ -1,9 +1,9 @@
 """`python3 -m separatrix.training PLAN.json`: run a plan where there is little more than torch.
 
-A plan is what `separatrix train --save-plan` writes. Its jobs are done in order, on a large GPU several at
-once; what came of each member is a line of JSON on standard output, everything else goes to standard error.
-Run again, it goes on where it was cut off. SIGTERM ends it as it ends any program, but what was trained is
-saved first.
+A plan is what `separatrix train --save-plan` writes. Its jobs are done in order, one by one or several
+abreast; what came of each member is a line of JSON on standard output, everything else goes to standard
+error. Run again, it goes on where it was cut off. SIGTERM ends it as it ends any program, but what was
+trained is saved first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from separatrix.models.kernels.choice import BACKENDS
 from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
-from separatrix.training.abreast import Lane, lanes_on, run_abreast
+from separatrix.training.abreast import Lane, run_abreast
 from separatrix.training.ahead import compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
@@ -103,9 +103,8 @@ def _check(job: Job, options: argparse.Namespace, place: Path) -> None:
 def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
     """Job after job, or several abreast; deterministic code is another, and is compiled when it is needed."""
     alone = options.no_compile or options.no_ahead or options.deterministic
-    device = chosen_device(options.device)
     # That operations are to be deterministic is said to the whole process, so such jobs go one by one.
-    lanes = 1 if options.deterministic else min(len(plan.jobs), options.abreast or lanes_on(device))
+    lanes = 1 if options.deterministic else min(len(plan.jobs), options.abreast)
     with compiling_ahead(
         [job for job in plan.jobs if not is_finished(job, store)],
         device=options.device,
@@ -116,20 +115,27 @@ def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
         lanes=lanes,
         tell=_say,
     ) as ahead:
-        left = plan.jobs
-        if lanes > 1:
-            came = run_abreast(
-                left,
-                lambda job, lane: _run(plan.jobs.index(job), job, store, options, lane),
-                lanes=lanes,
-                device=device,
-                tell=_say,
-            )
-            for _, failure in came.failed:
-                raise failure
-            left = came.crowded
-        for job in left:
-            ahead.making_room(partial(_run, plan.jobs.index(job), job, store, options))
+        done = _abreast(plan, store, options, lanes) if lanes > 1 else frozenset()
+        for number, job in enumerate(plan.jobs):
+            if number not in done:
+                ahead.making_room(partial(_run, number, job, store, options))
+
+
+def _abreast(plan: Plan, store: Store, options: argparse.Namespace, lanes: int) -> frozenset[int]:
+    """Do the jobs so many at once, and say which are done: not those that found no memory beside others, nor
+    a job that stands in the plan again.
+    """
+    numbers = {job.key: number for number, job in reversed(tuple(enumerate(plan.jobs)))}
+    came = run_abreast(
+        [plan.jobs[number] for number in sorted(numbers.values())],
+        lambda job, lane: _run(numbers[job.key], job, store, options, lane),
+        lanes=lanes,
+        device=chosen_device(options.device),
+        tell=_say,
+    )
+    for _, failure in came.failed:
+        raise failure
+    return frozenset(numbers.values()) - {numbers[job.key] for job in came.crowded}
 
 
 def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane: Lane | None = None) -> None:
@@ -154,14 +160,13 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m separatrix.training",
-        description="Train what a plan says, on a large GPU several jobs at once. Run again, it goes on "
-        "where it was cut off.",
+        description="Train what a plan says, job after job. Run again, it goes on where it was cut off.",
     )
     parser.add_argument("plan", type=Path, help="a file that `separatrix train --save-plan` wrote")
     parser.add_argument("--store", type=_folder, help="folder of the store [$SEPARATRIX_STORE, or runs]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     parser.add_argument("--seats", type=_seats, help="most members trained side by side")
-    parser.add_argument("--abreast", type=_seats, help="jobs at once on one GPU [4 on a large one]")
+    parser.add_argument("--abreast", type=_seats, default=1, help="jobs at once on one GPU [1]")
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
     parser.add_argument(
         "--prepare", action="store_true", help="only compile, into the compiler's cache; train nothing"

@@ -3,15 +3,19 @@
 A population of few members, or one that waits for every position, leaves most of a GPU idle, and kernels of
 different streams fill each other's gaps. Processes cannot do that: a GPU serves one after another. What a job
 computes is what it computes alone.
+
+While one lane compiles, the others have to get Python's lock from it for every step that they replay, which
+Python hands over every 5 milliseconds unless it is told to do so sooner.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,18 +23,16 @@ import torch
 
 from separatrix.errors import SeparatrixError
 from separatrix.training.jobs import Job
-from separatrix.training.memory import memory_of, ran_out
+from separatrix.training.memory import ran_out
 from separatrix.training.running import OutOfTime
 from separatrix.training.signals import Asked, interruptible
 from separatrix.training.turns import Turn
 
-__all__ = ["MOST_ABREAST", "Lane", "Lanes", "lanes_on", "run_abreast"]
+__all__ = ["Lane", "Lanes", "run_abreast"]
 
-MOST_ABREAST: Final = 4
-"""By default, where there is room for so many."""
-_LEAST_MEMORY: Final = 60 * 10**9
-"""Bytes of a GPU on which several populations of S's figures find room."""
 _BETWEEN: Final = 0.1
+_HANDED_OVER: Final = 0.0005
+"""Seconds after which a thread gives Python's lock to another that waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +54,6 @@ class Lanes:
     interrupted: bool = False
 
 
-def lanes_on(device: torch.device) -> int:
-    """How many jobs are done at once on a device if nobody says it."""
-    has_room = device.type == "cuda" and (memory_of(device) or 0) >= _LEAST_MEMORY
-    return MOST_ABREAST if has_room else 1
-
-
 def run_abreast(
     jobs: Sequence[Job],
     work: Callable[[Job, Lane], object],
@@ -71,12 +67,23 @@ def run_abreast(
     `work` does one, and raises `OutOfTime` when its lane is over and it has saved what there is. Ctrl-C and
     SIGTERM end all lanes in this way, and then do what they always do.
     """
-    with interruptible() as asked:
+    with interruptible() as asked, _handing_over():
         found = _Lanes(jobs, work, device, asked).run(lanes)
         if asked.by_terminate:  # which mostly ends the process without another word
             tell("Terminated; run the same again to go on from the last steps.")
         asked.answer()
     return found
+
+
+@contextmanager
+def _handing_over() -> Iterator[None]:
+    """In the block threads wait less for one that computes in Python."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _HANDED_OVER))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class _Lanes:
