@@ -1,16 +1,12 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
-    python -m benchmarks.abreast [--minutes 4] [--json FILE]     # on a GPU
-    python -m benchmarks.abreast --page                          # anywhere: the page anew
+    python -m benchmarks.abreast [--minutes 4]     # on a GPU
+    python -m benchmarks.abreast --page            # anywhere: the page anew
 
-Populations of S's figures as halving leaves them, mostly of one member: each alone, every two of them, and
-sets of four and of eight. In a set each has as much to do as alone takes it the same time, so that a set of
-four that takes as long as one has gained four. Figures go to `results/abreast.json`, each as soon as it is
-known, and into `results/abreast.md`.
-
-A population's *share* of the card is what it takes from the others: those abreast go on as fast as alone
-while their shares add up to no more than 1, and that many times slower where they add up to more. Shares are
-the least for which this errs on the slow side in every set that was measured.
+Populations of S's figures as halving leaves them, mostly of one member: each alone, then several of the same,
+every two different ones, and sets of four. In a set each has as much to do as takes it the same time alone,
+so that a set of four that takes as long as one has gained four. Figures go to `results/abreast.json`, each as
+soon as it is known, and into `results/abreast.md`.
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ import json
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,9 +26,9 @@ from typing import Any
 import torch
 
 from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
+from benchmarks.markdown import table
 from benchmarks.populations import timed
 from separatrix.experiments.protocols import S_RATES, s_model
-from separatrix.experiments.rates import size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
 from separatrix.training.course import Course
@@ -43,30 +40,29 @@ HERE = Path(__file__).parent
 DATA = HERE / "results" / "abreast.json"
 PAGE = HERE / "results" / "abreast.md"
 POPULATIONS: dict[str, tuple[str, int, int, Asked, int, int]] = {
-    "mamba-(6,256) on index-lookup at 100": ("Mamba", 6, 256, LOOKUP, 100, 1),
     "lstm-(3,256) on index-lookup at 400": ("LSTM", 3, 256, LOOKUP, 400, 1),
+    "mamba-(6,256) on index-lookup at 100": ("Mamba", 6, 256, LOOKUP, 100, 1),
     "mamba-(6,256) on index-lookup at 400": ("Mamba", 6, 256, LOOKUP, 400, 1),
-    "retnet-(6,256) on index-lookup at 200": ("RetNet", 6, 256, LOOKUP, 200, 1),
-    "linear-transformer-(6,256) on index-lookup at 20": ("LinTF", 6, 256, LOOKUP, 20, 1),
-    "lstm-(2,64) on equality ncp at 800": ("LSTM", 2, 64, NCP, 800, 1),
-    "mamba-(2,64) on index-lookup at 50": ("Mamba", 2, 64, LOOKUP, 50, 1),
-    "transformer-(2,64) on equality ncp at 400": ("TF", 2, 64, NCP, 400, 1),
     "mamba-(2,256) on equality random at 200": ("Mamba", 2, 256, RANDOM, 200, 1),
+    "transformer-(2,64) on equality ncp at 400": ("TF", 2, 64, NCP, 400, 1),
+    "retnet-(6,256) on index-lookup at 200": ("RetNet", 6, 256, LOOKUP, 200, 1),
+    "linear-transformer-(6,256) on index-lookup at 400": ("LinTF", 6, 256, LOOKUP, 400, 1),
+    "lstm-(2,64) on equality ncp at 800": ("LSTM", 2, 64, NCP, 800, 1),
+    "mamba-(2,32) on index-lookup at 50": ("Mamba", 2, 32, LOOKUP, 50, 1),
     "lstm-(3,256) on index-lookup at 400, 7 members": ("LSTM", 3, 256, LOOKUP, 400, 7),
-    "mamba-(2,1024) on index-lookup at 400": ("Mamba", 2, 1024, LOOKUP, 400, 1),
+    "retnet-(2,64) on equality ncp at 400, 7 members": ("RetNet", 2, 64, NCP, 400, 7),
 }
 """S's label, layers, width, the task, its n, members: those of which most is to be learned first."""
 SECONDS = 0.8
 SLICES = 40
 _PAGE = """# Populations abreast on one GPU
 
-{where}. `python -m benchmarks.abreast` measures: batch 64, products in bfloat16, streams of one process. A
-population's share is what it takes of the card from the others, as the measured sets say.
+{where}. `python -m benchmarks.abreast` measures: batch 64, products in bfloat16, a stream for each
+population, all in one process. Nothing is compiled meanwhile.
 
 {alone}
 
-Sets in which each population has the same time to do: how many times as much is done as one after another, as
-measured and as the shares say.
+How many times as much is done as one after another, where each has as much to do as takes the same time:
 
 {sets}
 """
@@ -132,39 +128,57 @@ def gain_of(together: Sequence[Ready]) -> float:
     return sum(count * one.bands * one.seconds for count, one in zip(turns, together, strict=True)) / taken
 
 
-def measure(minutes: float, out: Path) -> None:
-    """Time all of it until the minutes are over: the populations, then sets of those that are ready."""
+def measure(minutes: float) -> None:
+    """Time all of it until the minutes are over: several of the same first, then sets of different ones."""
     ends = time.monotonic() + 60 * minutes
-    data: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "alone": [],
-        "sets": [],
-    }
-    found: dict[str, Ready] = {}
+    device, version = torch.cuda.get_device_name(), torch.__version__
+    data: dict[str, Any] = {"device": device, "torch": version, "alone": [], "sets": []}
+    made: dict[str, list[Ready]] = {}
     for name in POPULATIONS:
-        if time.monotonic() > ends - 60:  # what is left is for the sets
-            break
-        found[name] = ready(name)
-        size = size_of(job_of(name))
-        assert size is not None
-        data["alone"].append({"name": name, "size": vars(size), "steps_per_second": 1 / found[name].seconds})
-        _keep(out, data)
-    names, chance = list(found), random.Random(0)
-    wanted = [chance.sample(names, k=min(4, len(names))) for _ in range(12)]
-    wanted += [*map(list, combinations(names, 2)), names[:8]]
+        if time.monotonic() > ends:
+            return
+        made[name] = [ready(name)]
+        data["alone"].append({"name": name, "steps_per_second": 1 / made[name][0].seconds})
+        _keep(data)
+    names, chance = list(made), random.Random(0)
+    wanted = [[name] * count for name in names[:4] for count in (2, 4)]
+    wanted += [chance.sample(names, k=4) for _ in range(12)]
+    wanted += map(list, combinations(names, 2))
     for chosen in wanted:
         if time.monotonic() > ends:
             return
-        gain = gain_of([found[name] for name in chosen])
-        data["sets"].append({"names": chosen, "gain": gain})
-        print(f"{gain:.2f} × {', '.join(chosen)}", file=sys.stderr, flush=True)
-        _keep(out, data)
+        for name in chosen:
+            made[name] += [ready(name) for _ in range(chosen.count(name) - len(made[name]))]
+        together = [made[name][chosen[:place].count(name)] for place, name in enumerate(chosen)]
+        data["sets"].append({"names": chosen, "gain": gain_of(together)})
+        print(data["sets"][-1], file=sys.stderr, flush=True)
+        _keep(data)
 
 
-def _keep(out: Path, data: dict[str, Any]) -> None:
-    with written_whole(out) as file:
+def _keep(data: dict[str, Any]) -> None:
+    with written_whole(DATA) as file:
         json.dump(data, file, indent=1)
+
+
+def page(data: dict[str, Any]) -> str:
+    """The figures as tables."""
+    alone = [(row["name"], f"{row['steps_per_second']:.1f}") for row in data["alone"]]
+    sets = [
+        (
+            ", ".join(f"{count} × {name}" for name, count in Counter(row["names"]).items()),
+            f"{row['gain']:.2f}",
+        )
+        for row in data["sets"]
+    ]
+    return _PAGE.format(
+        where=f"{data['device']}, torch {data['torch']}",
+        alone=table(("population", "steps/s alone"), alone),
+        sets=table(("abreast", "gain"), sets),
+    )
+
+
+def _counted(names: Sequence[str]) -> str:
+    return ", ".join(f"{count} × {name}" for name, count in Counter(names).items())
 
 
 def main() -> None:
@@ -172,13 +186,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=4.0)
-    parser.add_argument("--json", type=Path, default=DATA)
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
-        measure(options.minutes, options.json)
+        measure(options.minutes)
+    with written_whole(PAGE) as file:
+        file.write(page(json.loads(DATA.read_text())))
 
 
 if __name__ == "__main__":

@@ -1,33 +1,26 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
-    python -m benchmarks.step_rates measure [--minutes 20] [--processes 8] [--out FILE]  # on a GPU
-    python -m benchmarks.step_rates gather [STORE ...]                                   # into data/rates.csv
+    python -m benchmarks.step_rates measure [--minutes 20] [--out FILE]     # on a GPU
+    python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
 `measure` times populations of S's figures at the paper's sizes, whole and with the members that halving
 leaves, those first on which most hours rest. What it finds is added to `results/step_rates.json`, and it goes
-on where it ended. Nearly all of its time is compiling, which several processes do at once; each waits for the
-others before it takes time. `gather` writes the table of the package from that file, from
-`results/bands.json` and `results/populations.json`, from the runs in `results/` of the checkout and in these
-stores, and from those that the table has already.
+on where it ended. `gather` writes the table of the package from that file, from `results/bands.json` and
+`results/populations.json`, from the runs in `results/` of the checkout and in these stores, and from those
+that the table has already.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import fcntl
 import io
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,7 +53,7 @@ from separatrix.tasks import task
 from separatrix.tasks.interface import Task
 from separatrix.tasks.specs import spec_of, task_of
 from separatrix.training.course import Course
-from separatrix.training.jobs import Job, Plan
+from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member, Precision, Training
 from separatrix.training.running import placing_for
 from separatrix.training.stretches import stretches_of
@@ -78,7 +71,6 @@ FASTER_SINCE = "2026-11-16T17:00:00Z"
 """Then scores of classes, the gradient of token tables and LSTMs of few cells became up to three times as
 fast. What was measured before of populations in which these count for much says nothing any more; other rates
 stand as the upper bounds that they are."""
-CHILD = [sys.executable, "-m", "benchmarks.step_rates"]
 Row = dict[str, Any]
 
 
@@ -235,76 +227,25 @@ def known_runs(stores: Iterable[Path]) -> list[Run]:
 def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None = None) -> None:
     """Time populations on this GPU until the minutes are over or all that S's figures need is measured."""
     ends = time.monotonic() + 60 * minutes
-    jobs = _jobs()
-    found = _found(out)
-    failed: set[str] = set()
+    jobs = [job for name in FIGURES for job in study_of(name, Settings(budget="paper")).jobs]
+    found = rows_in(MEASURED)
+    found += [row for row in rows_in(out) if row not in found]
+    failed: set[tuple[str, int]] = set()
     while time.monotonic() < ends:
         known = gathered([], rates_measured().measured, measured=found + rows_in(BANDS))
-        wanted = [job for job in by_weight(jobs, Rates(known)) if job.key not in failed]
-        if not wanted:
+        wanted = _most_telling(jobs, Rates(known), failed)
+        if wanted is None:
             print("All is measured.", file=sys.stderr, flush=True)
             return
+        job, rows = wanted
         try:
-            found.append((time_one or time_population)(wanted[0]))
+            found.append((time_one or time_population)(replace(job, members=job.members[:rows])))
         except (RuntimeError, InvalidInput) as failure:
-            failed.add(wanted[0].key)
-            print(f"{wanted[0].model} on {wanted[0].task}: {failure}", file=sys.stderr, flush=True)
+            failed.add((job.key, rows))
+            print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
             continue
         with written_whole(out) as file:
             json.dump({"rows": found}, file, indent=1)
-
-
-def measure_in_processes(minutes: float, out: Path, processes: int) -> None:
-    """The same by several processes. They compile side by side, and each times its populations alone."""
-    known = gathered([], rates_measured().measured, measured=_found(out) + rows_in(BANDS))
-    wanted = by_weight(_jobs(), Rates(known))
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "plan.json").write_text(json.dumps(Plan(jobs=tuple(wanted)).to_json()))
-        words = [*CHILD, "share", folder, "--minutes", str(minutes)]
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        children = [subprocess.Popen(words, env=environment) for _ in range(processes)]
-        for child in children:
-            child.wait()
-        rows = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.row"))]
-    with written_whole(out) as file:
-        json.dump({"rows": _found(out) + rows}, file, indent=1)
-
-
-def share(folder: Path, minutes: float) -> None:
-    """What one of the processes does: take the next population of the plan that nobody has taken."""
-    ends = time.monotonic() + 60 * minutes
-    plan = Plan.from_json(json.loads((folder / "plan.json").read_text()))
-    for number, job in enumerate(plan.jobs):
-        if time.monotonic() >= ends:
-            return
-        try:
-            (folder / f"{number:04}.taken").touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        try:
-            row = time_population(job, when=partial(alone, folder))
-        except (RuntimeError, InvalidInput) as failure:
-            print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
-            continue
-        with written_whole(folder / f"{number:04}.row") as file:
-            json.dump(row, file)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """In the block no other of the processes takes time."""
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _jobs() -> list[Job]:
-    return [job for name in FIGURES for job in study_of(name, Settings(budget="paper")).jobs]
-
-
-def _found(out: Path) -> list[Row]:
-    found = rows_in(MEASURED)
-    return found + [row for row in rows_in(out) if row not in found]
 
 
 def measured_rows() -> list[Row]:
@@ -318,10 +259,10 @@ def rows_in(path: Path, what: str = "rows") -> list[Row]:
     return rows
 
 
-def by_weight(jobs: Iterable[Job], rates: Rates) -> list[Job]:
-    """The populations that were not measured, those first on which most of the time rests that the bars are
-    about; each as a job of so many members.
-    """
+def _most_telling(
+    jobs: Iterable[Job], rates: Rates, failed: Collection[tuple[str, int]]
+) -> tuple[Job, int] | None:
+    """The population that was not measured on which most of the time rests that the bars are about."""
     weights: dict[tuple[str, int], float] = {}
     by_key = {job.key: job for job in jobs}
     for key, job in by_key.items():
@@ -334,14 +275,15 @@ def by_weight(jobs: Iterable[Job], rates: Rates) -> list[Job]:
                     weights[key, stretch.rows] = (
                         weights.get((key, stretch.rows), 0.0) + stretch.steps * cost / bar
                     )
-    ordered = sorted(weights, key=lambda place: weights[place], reverse=True)
-    return [replace(by_key[key], members=by_key[key].members[:rows]) for key, rows in ordered]
+    left = [place for place in weights if place not in failed]
+    if not left:
+        return None
+    key, rows = max(left, key=lambda place: weights[place])
+    return by_key[key], rows
 
 
-def time_population(
-    job: Job, *, seconds: float = 2.0, when: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Row:
-    """A population's rate, and how long it took to begin. It is timed within the block that `when` gives."""
+def time_population(job: Job, *, seconds: float = 2.0) -> Row:
+    """A population's rate, and how long it took to begin."""
     torch.cuda.empty_cache()
     begun = time.perf_counter()
     engine = Course(job, placing_for(job, device="cuda")).engine
@@ -349,8 +291,7 @@ def time_population(
     torch.cuda.synchronize()
     start = time.perf_counter() - begun
     bands = job.training.bands
-    with when():
-        rate = bands * timed(lambda turns: engine.run(bands * turns), seconds=seconds)
+    rate = bands * timed(lambda turns: engine.run(bands * turns), seconds=seconds)
     size = size_of(job)
     assert size is not None
     print(f"{size}: {rate:,.1f} steps/s, ready after {start:.0f} s", file=sys.stderr, flush=True)
@@ -370,24 +311,14 @@ def main() -> None:
     parts = parser.add_subparsers(dest="part", required=True)
     timing = parts.add_parser("measure")
     timing.add_argument("--minutes", type=float, default=20.0)
-    timing.add_argument("--processes", type=int, default=1, help="that compile at once")
     timing.add_argument("--out", type=Path, default=MEASURED)
-    sharing = parts.add_parser("share", help="what a process of several does")
-    sharing.add_argument("folder", type=Path)
-    sharing.add_argument("--minutes", type=float, default=20.0)
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()
     if arguments.part == "measure":
         if not torch.cuda.is_available():
             parser.error("measure needs a GPU, and there is none here")
-        if arguments.processes > 1:
-            measure_in_processes(arguments.minutes, arguments.out, arguments.processes)
-        else:
-            measure(arguments.minutes, arguments.out)
-        return
-    if arguments.part == "share":
-        share(arguments.folder, arguments.minutes)
+        measure(arguments.minutes, arguments.out)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)
