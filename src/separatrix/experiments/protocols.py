@@ -77,7 +77,9 @@ _BANDS: Final = 4
 _LEAST_IN_BANDS: Final = 100
 """Measured were n from 200 to 600; the shorter the steps, the less there is to save."""
 _NOT_IN_BANDS: Final = frozenset({"dss"})
-"""A population of these had not begun after four minutes on an H200; why is not known."""
+"""A population of these had not begun after four minutes on an H200. It was waiting for code of its gradient,
+into which sines had been fused; they are apart now, and in bands it was not tried again.
+"""
 _SMALL: Final = 16
 """Widths at the smallest budget: enough for every part to be there."""
 
