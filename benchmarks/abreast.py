@@ -163,13 +163,7 @@ def _keep(data: dict[str, Any]) -> None:
 def page(data: dict[str, Any]) -> str:
     """The figures as tables."""
     alone = [(row["name"], f"{row['steps_per_second']:.1f}") for row in data["alone"]]
-    sets = [
-        (
-            ", ".join(f"{count} × {name}" for name, count in Counter(row["names"]).items()),
-            f"{row['gain']:.2f}",
-        )
-        for row in data["sets"]
-    ]
+    sets = [(_counted(row["names"]), f"{row['gain']:.2f}") for row in data["sets"]]
     return _PAGE.format(
         where=f"{data['device']}, torch {data['torch']}",
         alone=table(("population", "steps/s alone"), alone),

@@ -203,6 +203,7 @@ def test_rates_come_out_of_a_store_of_runs(tmp_path: Path) -> None:
         (job_of(members=3, training=replace(training, halving=Halving(first=2000)), n=60), 3000, on_card),
         (job_of(members=3, training=replace(training, halving=Halving(first=2000)), n=70), 2000, on_card),
         (job_of(members=2, training=replace(training, stop="each"), n=80), 3000, on_card),
+        (job_of(members=3, training=training, n=90), 3000, {**on_card, "abreast": True}),  # on a shared card
     ]
     for job, steps, provenance in plans:
         for run in store.begin_all([job.config_of(member) for member in job.members], population=job.key):
