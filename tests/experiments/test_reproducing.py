@@ -120,7 +120,7 @@ def test_who_finds_no_memory_abreast_is_done_alone(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(local, "run_job", run)
     ran = LocalEngine(device="cpu", abreast=2).run(jobs, Store(tmp_path), tell=told.append)
     assert (ran.done, ran.failed, ran.interrupted) == (2, (), False)
-    assert told == ["Found no memory beside others, and alone again: 1."]
+    assert told == ["Jobs that are done alone, for want of memory beside others: 1."]
 
 
 @pytest.mark.slow
@@ -334,7 +334,7 @@ def test_failures_of_an_engine_are_handed_on(tmp_path: Path) -> None:
     [
         ({"processes": 0}, "at least one process"),
         ({"minutes": 0}, "above 0"),
-        ({"abreast": 0}, "At least one job is done at a time; got abreast=0"),
+        ({"abreast": 0}, "Between 1 and 32 jobs are done at a time; got abreast=0"),
         ({"abreast": 2, "processes": 2}, "in one process, or in several processes; got abreast=2 and"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,7 @@ class Recording:
 
 def test_what_cannot_be_recorded_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "graph", Recording)
+    monkeypatch.setattr(torch.cuda, "device", nullcontext)
     engine = on_a_gpu("rows")
     tape: Any = Tape()
     engine._record(tape, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from weakref import ReferenceType, ref
 
 import pytest
 import torch
@@ -59,7 +61,9 @@ def test_what_is_trained_in_lanes_is_what_is_trained_alone(tmp_path: Path) -> No
     alone, beside = Store(tmp_path / "alone"), Store(tmp_path / "beside")
     for job in JOBS:
         run_job(job, store=alone, device="cpu")
-    assert abreast(trained(beside), lanes=3) == Lanes(done=5)
+    found = abreast(trained(beside), lanes=3)
+    assert {job.key for job in found.done} == {job.key for job in JOBS}
+    assert found == Lanes(done=found.done)
     assert contents(beside.path) == contents(alone.path)
     assert facts(beside.path) == facts(alone.path)
     assert all(run.provenance["abreast"] for run in beside.runs())
@@ -97,7 +101,7 @@ def test_steps_and_looks_are_side_by_side_and_populations_made_one_by_one(
     monkeypatch.setattr(Course, "_look", look)
     monkeypatch.setattr(Course, "_make", lambda course, seats: alone(lambda: makes(course, seats)))
     found = run_abreast(JOBS[:2], trained(Store(tmp_path)), lanes=2, device=CPU, tell=pytest.fail)
-    assert found == Lanes(done=2)
+    assert len(found.done) == 2
 
 
 def test_steps_that_are_not_recorded_keep_the_turn() -> None:
@@ -110,36 +114,70 @@ def test_steps_that_are_not_recorded_keep_the_turn() -> None:
         assert not turn._lock.locked()
 
 
-def test_one_that_fails_ends_no_other() -> None:
+def test_one_that_fails_ends_no_other_and_is_told_at_once() -> None:
+    said: list[str] = []
+    heard = threading.Event()
+
     def work(job: Job, lane: Lane) -> None:
+        if job is JOBS[0]:
+            while not said:
+                heard.wait(0.01)
         if job is JOBS[1]:
             raise InvalidInput("It cannot be.")
 
-    found = abreast(work)
-    assert (found.done, found.interrupted, found.crowded) == (4, False, ())
-    ((job, error),) = found.failed
-    assert job is JOBS[1]
-    assert str(error) == "It cannot be."
+    found = abreast(work, said=said)
+    assert (len(found.done), found.interrupted, found.for_later) == (4, False, ())
+    assert found.failed == ((JOBS[1], "It cannot be."),)
+    assert said == [f"transformer on {JOBS[1].task} failed: It cannot be."]
 
 
-def test_who_finds_no_memory_beside_others_is_for_later() -> None:
-    """And who finds none alone has failed."""
-    begun = threading.Barrier(2)
+def test_who_finds_no_memory_is_for_later_and_keeps_none() -> None:
+    """Whoever else is at work when the error is noted: another may have left just before."""
+    held: list[ReferenceType[Tape]] = []
 
     def work(job: Job, lane: Lane) -> None:
-        if job in JOBS[:2]:
-            begun.wait(PATIENCE)
         if job is JOBS[1]:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            tape = Tape()
+            held.append(ref(tape))
+            try:
+                raise RuntimeError(tape)
+            except RuntimeError as cause:
+                raise torch.OutOfMemoryError("CUDA out of memory") from cause
 
-    found = abreast(work)
-    assert (found.done, found.crowded, found.failed) == (4, (JOBS[1],), ())
+    for lanes in (1, 2):
+        found = abreast(work, lanes=lanes)
+        assert (len(found.done), found.for_later, found.failed) == (4, (JOBS[1],), ())
+    gc.collect()
+    assert [one() for one in held] == [None, None]
 
-    def never(job: Job, lane: Lane) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
 
-    found = abreast(never, lanes=1)
-    assert [job for job, _ in found.failed] == list(JOBS)
+class Tape:
+    """Something to hold in memory."""
+
+
+def test_models_of_ones_own_are_done_alone() -> None:
+    """They draw from a generator that the whole process shares."""
+    own = replace(JOBS[0], model=replace(JOBS[0].model, name="mine:net"))
+    done: list[Job] = []
+    found = run_abreast(
+        [JOBS[1], own, JOBS[2]], lambda job, _: done.append(job), lanes=2, device=CPU, tell=pytest.fail
+    )
+    assert own not in done
+    assert found.for_later == (own,)
+    assert len(found.done) == 2
+
+
+@pytest.mark.parametrize("lanes", [0, 33])
+def test_lanes_are_as_many_as_there_are_streams(lanes: int) -> None:
+    with pytest.raises(InvalidInput, match=f"Between 1 and 32 jobs are done at a time; got abreast={lanes}"):
+        abreast(lambda job, lane: None, lanes=lanes)
+
+
+def test_what_waits_for_its_turn_when_all_is_over_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    course = Course(JOBS[0], replace(placing_for(JOBS[0], device="cpu"), turn=Turn()))
+    monkeypatch.setattr(course.engine, "record", lambda: pytest.fail("it is over"))
+    course.advance(halt=lambda: True)
+    assert (course.taken, course.outcomes, course.done) == (0, [], False)
 
 
 def test_when_time_is_over_it_is_over_for_all(tmp_path: Path) -> None:
@@ -160,8 +198,8 @@ def test_when_time_is_over_it_is_over_for_all(tmp_path: Path) -> None:
         )
 
     found = abreast(work)
-    assert (found.done, found.interrupted, found.failed) == (0, True, ())
-    assert abreast(trained(Store(tmp_path))) == Lanes(done=5), "what was saved goes on"
+    assert (found.done, found.interrupted, found.failed) == ((), True, ())
+    assert len(abreast(trained(Store(tmp_path))).done) == 5, "what was saved goes on"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -193,11 +231,17 @@ def test_a_signal_ends_all_lanes_when_they_have_saved(number: signal.Signals) ->
 
 
 def test_a_mistake_of_ours_is_raised_and_ends_all() -> None:
-    def work(job: Job, lane: Lane) -> None:
-        raise KeyError("nobody has foreseen this")
+    error = RuntimeError("CUDA error: an illegal memory access was encountered")
+    begun: list[Job] = []
 
-    with pytest.raises(KeyError, match="nobody has foreseen this"):
+    def work(job: Job, lane: Lane) -> None:
+        begun.append(job)
+        raise error
+
+    with pytest.raises(RuntimeError, match="illegal memory access") as raised:
         abreast(work)
+    assert len(begun) <= 2
+    assert raised.traceback[-1].name == "work", "where it happened"
 
 
 def test_threads_wait_less_for_one_that_compiles() -> None:

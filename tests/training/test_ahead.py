@@ -55,6 +55,17 @@ def test_every_population_but_the_first_is_compiled_in_its_turn() -> None:
     assert to_compile([job_of(8), job_of(8)]) == (), "the same population is there already"
 
 
+def test_lanes_need_their_next_populations_at_the_same_time() -> None:
+    dropping = Halving(first=40_000, factor=3)
+    jobs = [job_of(n, halving=dropping) for n in (8, 9, 10)]
+    found = [(one.built_task.n, len(one.members)) for one in to_compile(jobs, lanes=2)]
+    assert found == [(8, 3), (9, 3), (8, 1), (9, 1), (10, 7), (10, 3), (10, 1)]
+    twice = to_compile([jobs[0], jobs[0], jobs[2]], lanes=2)
+    assert [(one.built_task.n, len(one.members)) for one in twice] == [one for one in found if one[0] != 9], (
+        "the first population of both is the same"
+    )
+
+
 def test_on_a_cpu_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_started", lambda *given: pytest.fail(str(given)))
     with compiling_ahead([job_of(8), job_of(9)], device="cpu", tell=pytest.fail):

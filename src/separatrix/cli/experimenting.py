@@ -284,22 +284,26 @@ class _Numbered(Observer):
     def __init__(self, view: Observer) -> None:
         # Jobs may be many and short: then a line for each is enough.
         self._view = _JobLines(sys.stderr) if isinstance(view, LinesView) else view
-        self._count = self._of = 0
+        self._of = 0
+        self._numbers: dict[str, int] = {}
 
     def expect(self, jobs: int) -> None:
         """So many jobs come."""
-        self._count, self._of = 0, jobs
+        self._numbers, self._of = {}, jobs
+
+    def _which(self, job: Job) -> str:
+        """Its number; one that was begun among others and is done alone keeps it."""
+        number = self._numbers.setdefault(job.key, len(self._numbers) + 1)
+        return f"Job {number:,} of {self._of:,}"
 
     def beside(self, job: Job) -> Observer:
         """Number it, and have the view tell of it among others."""
-        self._count += 1
-        self._view.says(f"Job {self._count:,} of {self._of:,}: {short_name(job)}")
+        self._view.says(f"{self._which(job)}: {short_name(job)}")
         return self._view.beside(job)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Number it, and pass it on."""
-        self._count += 1
-        line = f"Job {self._count:,} of {self._of:,}: {opening(job, seats=seats, finished=finished)}"
+        line = f"{self._which(job)}: {opening(job, seats=seats, finished=finished)}"
         for part in wrapped(line, columns(sys.stderr)):
             self._view.says(part)
         self._view.begins(job, seats=seats, finished=finished)

@@ -98,10 +98,6 @@ class Asked(Record):
             self.seats is None or self.seats >= 1,
             f"A population has at least one seat; got seats={self.seats}.",
         )
-        require(
-            self.abreast >= 1,
-            f"At least one job is done at a time; got abreast={self.abreast}.",
-        )
 
     @property
     def settings(self) -> Settings:

@@ -25,7 +25,7 @@ from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
-from separatrix.training.abreast import Lane, run_abreast
+from separatrix.training.abreast import MOST_LANES, Lane, run_abreast
 from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
@@ -56,8 +56,8 @@ class LocalEngine:
     def __post_init__(self) -> None:
         require(self.processes >= 1, f"Jobs run in at least one process; got processes={self.processes}.")
         require(
-            self.abreast >= 1,
-            f"At least one job is done at a time; got abreast={self.abreast}.",
+            1 <= self.abreast <= MOST_LANES,
+            f"Between 1 and {MOST_LANES} jobs are done at a time; got abreast={self.abreast}.",
         )
         require(
             self.abreast == 1 or self.processes == 1,
@@ -94,14 +94,13 @@ class LocalEngine:
             self._run(job, store, observer.beside(job), lane)
 
         came = run_abreast(jobs, work, lanes=lanes, device=chosen_device(self.device), tell=tell)
-        failed = tuple(Failure(job=job, reason=_reason(error)) for job, error in came.failed)
-        for failure in failed:
-            tell(f"{_named(failure.job)} failed: {failure.reason}")
-        if came.interrupted or not came.crowded:
-            return Ran(done=came.done, failed=failed, interrupted=came.interrupted)
-        tell(f"Found no memory beside others, and alone again: {len(came.crowded):,}.")
-        rest = self._here(came.crowded, store, tell, ahead)
-        return Ran(done=came.done + rest.done, failed=failed + rest.failed, interrupted=rest.interrupted)
+        failed = tuple(Failure(job=job, reason=reason) for job, reason in came.failed)
+        done = len(came.done)
+        if came.interrupted or not came.for_later:
+            return Ran(done=done, failed=failed, interrupted=came.interrupted)
+        tell(f"Jobs that are done alone, for want of memory beside others: {len(came.for_later):,}.")
+        rest = self._here(came.for_later, store, tell, ahead)
+        return Ran(done=done + rest.done, failed=failed + rest.failed, interrupted=rest.interrupted)
 
     def _run(self, job: Job, store: Store, observer: Observer | None, lane: Lane | None = None) -> None:
         beside: dict[str, Any] = {} if lane is None else {"turn": lane.turn, "is_over": lane.is_over}

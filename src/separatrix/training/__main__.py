@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from separatrix.models.kernels.choice import BACKENDS
 from separatrix.models.specs import is_own
 from separatrix.records import MOST_BYTES, parse_json
 from separatrix.store import Store, default_place, has_store
-from separatrix.training.abreast import Lane, run_abreast
+from separatrix.training.abreast import Lane, Lanes, run_abreast
 from separatrix.training.ahead import compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
@@ -35,6 +36,8 @@ from separatrix.training.views import LinesView, in_one_line, summary_of
 __all__ = ["main", "read_plan"]
 
 _INTERRUPTED: Final = 130
+_WRITING: Final = threading.Lock()
+"""Held by who writes results: jobs abreast are threads."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,27 +118,24 @@ def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
         lanes=lanes,
         tell=_say,
     ) as ahead:
-        done = _abreast(plan, store, options, lanes) if lanes > 1 else frozenset()
+        came = _abreast(plan, store, options, lanes) if lanes > 1 else Lanes()
+        ended = {job.key for job in came.done} | {job.key for job, _ in came.failed}
         for number, job in enumerate(plan.jobs):
-            if number not in done:
+            if job.key not in ended or plan.jobs.index(job) < number:
                 ahead.making_room(partial(_run, number, job, store, options))
+    if came.failed:
+        raise InvalidInput(f"Of {len(plan.jobs):,} jobs {len(came.failed):,} failed, for the reasons above.")
 
 
-def _abreast(plan: Plan, store: Store, options: argparse.Namespace, lanes: int) -> frozenset[int]:
-    """Do the jobs so many at once, and say which are done: not those that found no memory beside others, nor
-    a job that stands in the plan again.
-    """
-    numbers = {job.key: number for number, job in reversed(tuple(enumerate(plan.jobs)))}
-    came = run_abreast(
-        [plan.jobs[number] for number in sorted(numbers.values())],
-        lambda job, lane: _run(numbers[job.key], job, store, options, lane),
+def _abreast(plan: Plan, store: Store, options: argparse.Namespace, lanes: int) -> Lanes:
+    """Do the jobs so many at once, each of them once."""
+    return run_abreast(
+        list({job.key: job for job in plan.jobs}.values()),
+        lambda job, lane: _run(plan.jobs.index(job), job, store, options, lane),
         lanes=lanes,
         device=chosen_device(options.device),
         tell=_say,
     )
-    for _, failure in came.failed:
-        raise failure
-    return frozenset(numbers.values()) - {numbers[job.key] for job in came.crowded}
 
 
 def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane: Lane | None = None) -> None:
@@ -153,8 +153,10 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane:
         is_over=(lambda: False) if lane is None else lane.is_over,
         own_code=options.own_code,
     )
-    for one in trained:
-        print(json.dumps({"job": number, **summary_of(job, one)}, allow_nan=False), flush=True)
+    lines = [json.dumps({"job": number, **summary_of(job, one)}, allow_nan=False) for one in trained]
+    with _WRITING:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -199,7 +201,7 @@ def _folder(text: str) -> Path:
 
 
 def _say(text: str) -> None:
-    print(in_one_line(text), file=sys.stderr)
+    sys.stderr.write(f"{in_one_line(text)}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 A population of few members, or one that waits for every position, leaves most of a GPU idle, and kernels of
 different streams fill each other's gaps. Processes cannot do that: a GPU serves one after another. What a job
-computes is what it computes alone.
+computes is what it computes alone, but for rounding. Models of the user's own code are left to be done alone:
+they draw from generators that the whole process shares.
 
 While one lane compiles, the others have to get Python's lock from it for every step that they replay, which
 Python hands over every 5 milliseconds unless it is told to do so sooner.
@@ -22,14 +23,18 @@ from typing import Final
 import torch
 
 from separatrix.errors import SeparatrixError
+from separatrix.models.specs import is_own
+from separatrix.options import require
 from separatrix.training.jobs import Job
 from separatrix.training.memory import ran_out
 from separatrix.training.running import OutOfTime
 from separatrix.training.signals import Asked, interruptible
 from separatrix.training.turns import Turn
 
-__all__ = ["Lane", "Lanes", "run_abreast"]
+__all__ = ["MOST_LANES", "Lane", "Lanes", "run_abreast"]
 
+MOST_LANES: Final = 32
+"""torch has so many streams, and gives out the first again after the last."""
 _BETWEEN: Final = 0.1
 _HANDED_OVER: Final = 0.0005
 """Seconds after which a thread gives Python's lock to another that waits for it."""
@@ -45,12 +50,13 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True)
 class Lanes:
-    """What came of the jobs."""
+    """What came of the jobs; those that are not in it had not ended when all was over."""
 
-    done: int
-    failed: tuple[tuple[Job, Exception], ...] = ()
-    crowded: tuple[Job, ...] = ()
-    """Those that found no memory beside others, and are to be done alone."""
+    done: tuple[Job, ...] = ()
+    failed: tuple[tuple[Job, str], ...] = ()
+    """With the reason, in a sentence."""
+    for_later: tuple[Job, ...] = ()
+    """Those that are to be done alone: they found no memory, or are models of the user's own."""
     interrupted: bool = False
 
 
@@ -64,11 +70,16 @@ def run_abreast(
 ) -> Lanes:
     """Do the jobs, so many at once, those first that come first.
 
-    `work` does one, and raises `OutOfTime` when its lane is over and it has saved what there is. Ctrl-C and
-    SIGTERM end all lanes in this way, and then do what they always do.
+    `work` does one, and raises `OutOfTime` when its lane is over and it has saved what there is. A job that
+    fails is told of at once, and the others go on. Ctrl-C and SIGTERM end all lanes when they have saved, and
+    then do what they always do.
     """
+    require(
+        1 <= lanes <= MOST_LANES,
+        f"Between 1 and {MOST_LANES} jobs are done at a time; got abreast={lanes}.",
+    )
     with interruptible() as asked, _handing_over():
-        found = _Lanes(jobs, work, device, asked).run(lanes)
+        found = _Lanes(jobs, work, device, asked, tell).run(lanes)
         if asked.by_terminate:  # which mostly ends the process without another word
             tell("Terminated; run the same again to go on from the last steps.")
         asked.answer()
@@ -93,15 +104,17 @@ class _Lanes:
         work: Callable[[Job, Lane], object],
         device: torch.device,
         asked: Asked,
+        tell: Callable[[str], None],
     ) -> None:
-        self._waiting, self._work, self._device, self._asked = deque(jobs), work, device, asked
+        self._work, self._device, self._asked, self._tell = work, device, asked, tell
+        self._waiting = deque(job for job in jobs if not is_own(job.model.name))
+        self._for_later = [job for job in jobs if is_own(job.model.name)]
         self._lane = Lane(turn=Turn(), is_over=self._is_over)
         self._lock = threading.Lock()
         """Held by who reads or writes what the lanes share."""
-        self._at_work = self._done = 0
+        self._done: list[Job] = []
+        self._failed: list[tuple[Job, str]] = []
         self._out_of_time = False
-        self._failed: list[tuple[Job, Exception]] = []
-        self._crowded: list[Job] = []
         self._mistake: BaseException | None = None
 
     def run(self, lanes: int) -> Lanes:
@@ -118,9 +131,9 @@ class _Lanes:
         if self._mistake is not None:
             raise self._mistake
         return Lanes(
-            done=self._done,
+            done=tuple(self._done),
             failed=tuple(self._failed),
-            crowded=tuple(self._crowded),
+            for_later=tuple(self._for_later),
             interrupted=self._out_of_time or self._asked.is_set(),
         )
 
@@ -135,11 +148,7 @@ class _Lanes:
                     if not self._waiting:
                         return
                     job = self._waiting.popleft()
-                    self._at_work += 1
-                error = self._do(job)
-                with self._lock:
-                    self._note(job, error)
-                    self._at_work -= 1
+                self._do(job)
                 self._tidy()
 
     def _stream(self) -> AbstractContextManager[object]:
@@ -147,28 +156,25 @@ class _Lanes:
             return nullcontext()
         return torch.cuda.stream(torch.cuda.Stream(self._device))  # type: ignore[no-untyped-call]
 
-    def _do(self, job: Job) -> BaseException | None:
-        """What went wrong, without what it holds in memory."""
+    def _do(self, job: Job) -> None:
+        """One job. Of what went wrong only words are kept: the error holds the job's memory."""
         try:
             self._work(job, self._lane)
-        except (OutOfTime, SeparatrixError, MemoryError, RuntimeError) as error:
-            return error.with_traceback(None)
+        except OutOfTime:
+            self._out_of_time = True
+        except SeparatrixError as error:
+            with self._lock:
+                self._failed.append((job, str(error)))
+                self._tell(f"{job.model.name} on {job.task} failed: {error}")
         except BaseException as error:
-            return error
-        return None
-
-    def _note(self, job: Job, error: BaseException | None) -> None:
-        match error:
-            case None:
-                self._done += 1
-            case OutOfTime():
-                self._out_of_time = True
-            case MemoryError() | RuntimeError() if ran_out(error) and (self._at_work > 1 or self._crowded):
-                self._crowded.append(job)
-            case SeparatrixError() | MemoryError() | RuntimeError():
-                self._failed.append((job, error))
-            case _:  # what nobody has foreseen ends all, and is raised by who called
-                self._mistake = error
+            with self._lock:
+                if isinstance(error, MemoryError | RuntimeError) and ran_out(error):
+                    self._for_later.append(job)
+                else:  # what nobody has foreseen ends all, and is raised by who called
+                    self._mistake = error
+        else:
+            with self._lock:
+                self._done.append(job)
 
     def _tidy(self) -> None:
         """Give back the memory of a job, which the stream of another lane could not use."""

@@ -93,7 +93,8 @@ def to_compile(jobs: Sequence[Job], *, seats: int | None = None, lanes: int = 1)
             for one in together:
                 if one is not None:
                     found.setdefault(one.key, one)
-    return tuple(found.values())[lanes:]
+    at_once = {next(_populations(job, seats)).key for job in jobs[:lanes]}
+    return tuple(one for key, one in found.items() if key not in at_once)
 
 
 def _populations(job: Job, seats: int | None) -> Iterator[Job]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -188,8 +188,8 @@ class Course:
         steps = min(self._stops(seat.step) - seat.step for seat in self.seats if seat.member is not None)
         first = self._common_step()
         taken = 0
-        with self._recorded():
-            for count in _portions(steps, self.placing.device):
+        with self._recorded(halt) as ready:
+            for count in _portions(steps if ready else 0, self.placing.device):
                 self.engine.run(count, first=first + taken)
                 taken += count
                 if tick is not None or self.placing.turn is not None:
@@ -228,11 +228,16 @@ class Course:
         """A row's weights as a population of one has them."""
         return {name: value[row : row + 1] for name, value in self.population.state_dict().items()}
 
-    def _recorded(self) -> AbstractContextManager[None]:
-        """The block in which steps are taken; those that cannot be recorded may compile at any of them."""
+    @contextmanager
+    def _recorded(self, halt: Callable[[], bool] | None = None) -> Iterator[bool]:
+        """The block in which steps are taken, and whether any is to be: not if all is over when the turn to
+        record them comes. Steps that cannot be recorded may compile at any of them.
+        """
         with self._in_turn():
-            replayed = self.engine.record()
-        return nullcontext() if replayed else self._in_turn()
+            ready = self.placing.turn is None or halt is None or not halt()
+            replayed = ready and self.engine.record()
+        with nullcontext() if replayed or not ready else self._in_turn():
+            yield ready
 
     def _wait(self) -> None:
         if self.placing.device.type == "cuda":

@@ -176,11 +176,12 @@ class Engine:
         """Recording needs a few steps to be taken first; they are taken back."""
         kept = [tensor.clone() for tensor in self._changing()]
         aside = self._aside
-        aside.wait_stream(torch.cuda.current_stream())
+        at_hand = torch.cuda.current_stream(self.device)
+        aside.wait_stream(at_hand)
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UPS):
                 self._step(band)
-        torch.cuda.current_stream().wait_stream(aside)
+        at_hand.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         self._record(graph, band)
         for tensor, value in zip(self._changing(), kept, strict=True):
@@ -204,7 +205,10 @@ class Engine:
         shared = next((known.pool() for known in self._graphs.values()), None)
         try:
             # Other threads may allocate memory meanwhile.
-            with torch.cuda.graph(graph, pool=shared, stream=self._aside, capture_error_mode="thread_local"):
+            with (
+                torch.cuda.device(self.device),
+                torch.cuda.graph(graph, pool=shared, stream=self._aside, capture_error_mode="thread_local"),
+            ):
                 try:
                     self._step(band)
                 except Exception as error:

@@ -46,13 +46,13 @@ def powers(
 )
 def _exponential(real: Float[Tensor, "*shape"], imag: Float[Tensor, "*shape"]) -> Pair:
     """exp(real + i · imag)."""
-    modulus = real.exp()
+    modulus, imag = real.contiguous().exp(), imag.contiguous()
     return modulus * imag.cos(), modulus.mul_(imag.sin())
 
 
 @_exponential.register_fake
 def _(real: Tensor, imag: Tensor) -> Pair:
-    return torch.empty_like(real), torch.empty_like(imag)
+    return real.new_empty(real.shape), real.new_empty(real.shape)
 
 
 def _keep_results(ctx: Any, inputs: tuple[Tensor, ...], output: Pair) -> None:
