@@ -57,8 +57,9 @@ SECONDS = 0.8
 SLICES = 40
 _PAGE = """# Populations abreast on one GPU
 
-{where}. `python -m benchmarks.abreast` measures: batch 64, products in bfloat16, a stream for each
-population, all in one process. Nothing is compiled meanwhile.
+{where}. `python -m benchmarks.abreast` measures: batch 64, products in bfloat16, recorded steps
+replayed on a stream for each population, all in one process. No looks are taken and nothing is compiled
+meanwhile.{notes}
 
 {alone}
 
@@ -166,6 +167,7 @@ def page(data: dict[str, Any]) -> str:
     sets = [(_counted(row["names"]), f"{row['gain']:.2f}") for row in data["sets"]]
     return _PAGE.format(
         where=f"{data['device']}, torch {data['torch']}",
+        notes=f" {data['notes']}" if "notes" in data else "",
         alone=table(("population", "steps/s alone"), alone),
         sets=table(("abreast", "gain"), sets),
     )

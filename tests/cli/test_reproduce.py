@@ -72,6 +72,36 @@ def test_help_needs_no_torch() -> None:
 
 
 @pytest.mark.slow
+def test_jobs_are_numbered_and_told_apart_abreast(place: Path) -> None:
+    ran = reproduce("tiny", "--abreast", "2", "--device", "cpu")
+    assert ran.code == 0
+    jobs = [line for line in ran.err.splitlines() if line.startswith("Job ")]
+    assert len(jobs) > 1
+    assert [line.split(":")[0] for line in jobs] == [
+        f"Job {number} of {len(jobs)}" for number in range(1, len(jobs) + 1)
+    ]
+    asked = last_asked("tiny", place)
+    assert asked is not None
+    assert asked.abreast == 2
+    again = reproduce("tiny", "--resume", "--out", "again")
+    assert "jobs are in the store already" in again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--abreast", "33"), "Between 1 and 32 jobs are done at a time; got abreast=33."),
+        (("--abreast", "2", "--processes", "2"), "in one process, or in several processes; got abreast=2"),
+        (("--abreast", "2", "--engine", "ray"), "--abreast is for --engine local; this one is ray."),
+    ],
+)
+def test_abreast_where_it_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
+    ran = run("reproduce", *ONE, *words)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+@pytest.mark.slow
 def test_a_study_is_trained_printed_and_written(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
