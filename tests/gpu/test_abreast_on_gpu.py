@@ -62,3 +62,27 @@ def test_what_is_trained_abreast_is_what_is_trained_alone(tmp_path: Path) -> Non
     assert len(found.done) == 5
     assert contents(beside.path) == contents(alone.path)
     assert facts(beside.path) == facts(alone.path)
+
+
+def test_compiled_populations_learn_abreast(tmp_path: Path) -> None:
+    """Each is compiled while the others replay what was compiled before."""
+    training = Training(steps=2000, eval_every=100, solved=0.995, precision="bfloat16", test_examples=2000)
+    jobs = [
+        job_for(
+            task("index-lookup", n=n),
+            model("transformer"),
+            members=[Member(lr=1e-3, seed=seed) for seed in range(2)],
+            training=training,
+        )
+        for n in (12, 16, 20)
+    ]
+    store = Store(tmp_path)
+
+    def work(job: Job, lane: Lane) -> object:
+        return run_job(job, store=store, turn=lane.turn, is_over=lane.is_over)
+
+    found = run_abreast(jobs, work, lanes=2, device=torch.device("cuda"), tell=pytest.fail)
+    assert len(found.done) == 3
+    for job in jobs:
+        best = max(run.accuracy or 0.0 for run in store.runs(n=job.built_task.n))
+        assert best >= 0.99
