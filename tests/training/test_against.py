@@ -27,9 +27,10 @@ from separatrix.training.__main__ import read_plan
 from separatrix.training.against import Attack
 from separatrix.training.cases import cases_at
 from separatrix.training.costs import cost_of, rows_of
-from separatrix.training.course import Course, Placing
+from separatrix.training.course import Course
 from separatrix.training.found import Found
 from separatrix.training.jobs import job_for
+from separatrix.training.placing import Placing
 from separatrix.training.sources import Source
 from tests.cli.running import refused, run
 from tests.training.test_plans import RESTRICTED

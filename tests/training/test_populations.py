@@ -19,12 +19,12 @@ from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.tasks.interface import Batch
 from separatrix.training import Halving, Member, Trained, Training, run_job, train
-from separatrix.training.course import Placing
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import job_for
 from separatrix.training.labelled import Questions, judged, questions
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import pack
+from separatrix.training.placing import Placing
 from separatrix.training.recipes import Precision
 from separatrix.training.sources import Source
 

@@ -73,7 +73,7 @@ class LocalEngine:
         """Do the jobs, here or in processes of their own."""
         if self.processes > 1:
             return _Pool(self, store, tell, self._until).run(jobs)
-        lanes = min(len(jobs), self.abreast)
+        lanes = max(1, min(len(jobs), self.abreast))
         with compiling_ahead(
             jobs, device=self.device, seats=self.seats, compiled=self.compiled, lanes=lanes, tell=tell
         ) as ahead:

@@ -107,7 +107,7 @@ def _train(plan: Plan, store: Store, options: argparse.Namespace) -> None:
     """Job after job, or several abreast; deterministic code is another, and is compiled when it is needed."""
     alone = options.no_compile or options.no_ahead or options.deterministic
     # That operations are to be deterministic is said to the whole process, so such jobs go one by one.
-    lanes = 1 if options.deterministic else min(len(plan.jobs), options.abreast)
+    lanes = 1 if options.deterministic else max(1, min(len(plan.jobs), options.abreast))
     with compiling_ahead(
         [job for job in plan.jobs if not is_finished(job, store)],
         device=options.device,

@@ -20,11 +20,12 @@ from separatrix.store import Store, key_of
 from separatrix.store.checkpoints import Checkpoints
 from separatrix.store.runs import FINISHED
 from separatrix.tasks.interface import Task
-from separatrix.training.course import Course, Placing
+from separatrix.training.course import Course
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import Job
 from separatrix.training.labelled import Questions, judged, padded_lengths, questions
 from separatrix.training.memory import in_thousands, require_room, step_bytes
+from separatrix.training.placing import Placing
 from separatrix.training.running import placing_for
 from separatrix.training.views import duration
 

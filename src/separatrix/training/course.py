@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidFile
-from separatrix.models.kernels.choice import Backend, use_backend
+from separatrix.models.kernels.choice import use_backend
 from separatrix.models.members import initialise_member
 from separatrix.records import JsonObject, Reader
 from separatrix.store import Point, Status
@@ -29,42 +29,14 @@ from separatrix.training.jobs import Job
 from separatrix.training.memory import ran_out
 from separatrix.training.optimiser import OptimiserState, Rates
 from separatrix.training.packing import pack
+from separatrix.training.placing import Placing
 from separatrix.training.recipes import Member
 from separatrix.training.sources import Source, sources
-from separatrix.training.turns import Turn
 
 if TYPE_CHECKING:
     from separatrix.training.against import Attack
 
-__all__ = ["Course", "Outcome", "Placing"]
-
-_WORTH_COMPILING: Final = 5_000
-"""Steps still to take for which a smaller population is compiled."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placing:
-    """Where and how a job is computed: nothing here changes what is computed, but for rounding.
-
-    Only where members are compared do the seats decide who is compared with whom.
-    """
-
-    device: torch.device
-    seats: int
-    compiled: bool = False
-    backend: Backend = "auto"
-    own_code: bool = False
-    turn: Turn | None = None
-    """Where several trainings go on in one process: whoever compiles and records has it."""
-
-    def closes_up(self, *, rows: int, taken: int, steps_left: int) -> bool:
-        """Whether a population of fewer rows is worth making when only `taken` of `rows` are in use.
-
-        One that is compiled or recorded has to be so anew, which takes as long as thousands of steps.
-        """
-        if self.compiled or self.device.type == "cuda":
-            return 2 * taken <= rows and steps_left >= _WORTH_COMPILING
-        return taken < rows
+__all__ = ["Course", "Outcome"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from separatrix.training.jobs import Job
 from separatrix.training.labelled import Questions, judged
 
 if TYPE_CHECKING:
-    from separatrix.training.course import Placing
+    from separatrix.training.placing import Placing
 
 __all__ = ["in_thousands", "memory_of", "ran_out", "require_room", "step_bytes"]
 

@@ -20,8 +20,9 @@ from separatrix.store import Result, Store, key_of
 from separatrix.store.checkpoints import Checkpoint, Checkpoints
 from separatrix.store.provenance import provenance
 from separatrix.tasks.interface import Task
-from separatrix.training.course import Course, Outcome, Placing
+from separatrix.training.course import Course, Outcome
 from separatrix.training.jobs import Job, job_for
+from separatrix.training.placing import Placing
 from separatrix.training.recipes import Member, Training
 from separatrix.training.remembered import Remembered, Trained, load_run, population_of, remembered
 from separatrix.training.signals import Asked, interruptible

@@ -13,7 +13,7 @@ from separatrix.training.labelled import questions
 from separatrix.training.memory import require_room
 
 if TYPE_CHECKING:
-    from separatrix.training.course import Placing
+    from separatrix.training.placing import Placing
 
 __all__ = ["require_computable"]
 
