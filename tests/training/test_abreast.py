@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from weakref import ReferenceType, ref
 
 import pytest
@@ -213,18 +214,24 @@ def test_a_signal_ends_all_lanes_when_they_have_saved(number: signal.Signals) ->
         begun.wait(PATIENCE)
         if job is JOBS[0]:
             signal.raise_signal(number)  # it is heard by the main thread
-        deadline = threading.Event()
-        while not lane.is_over():
-            deadline.wait(0.01)
+        until = time.monotonic() + PATIENCE
+        while not lane.is_over() and time.monotonic() < until:
+            time.sleep(0.01)
         saved.append(job)
         raise OutOfTime(1)
 
-    before = signal.signal(signal.SIGTERM, ended)
+    # What a shell starts in the background ignores Ctrl-C.
+    asked: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: ended,
+    }
+    before = {each: signal.signal(each, handler) for each, handler in asked.items()}
     try:
         with pytest.raises(KeyboardInterrupt):
             abreast(work, said=said)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
     assert {job.key for job in saved} == {job.key for job in JOBS[:2]}
     terminated = ["Terminated; run the same again to go on from the last steps."]
     assert said == (terminated if number == signal.SIGTERM else [])
