@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import gc
 import os
+import signal
 import tomllib
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # Products in bfloat16 without the matrix unit of some processors: there are virtual machines that announce it
 # and end a program that uses it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+# What a shell starts in the background ignores Ctrl-C, and tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on what else the machine does, and is no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
