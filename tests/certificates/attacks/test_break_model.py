@@ -145,17 +145,21 @@ def blunt() -> Population:
         LOOKUP,
         model("transformer", layers=1, width=16, heads=2),
         members=[Member(lr=1e-2)],
-        training=Training(steps=200, batch=64, eval_every=200, eval_examples=64, test_examples=500),
+        training=Training(
+            steps=400, batch=64, eval_every=400, eval_examples=64, test_examples=500, stop="never"
+        ),
     )
     queries = one.population.get_parameter("blocks.0.mixer.inward.weight")[..., :16]
-    with torch.no_grad():
-        queries *= 0.5
-    for _ in range(100):
+    for _ in range(200):
         least = break_model(one.population, LOOKUP, samples=20_000, attacks=[]).samples.least_margin
-        if least is not None and least < 0.3:
+        assert least is not None
+        if least < 0.3:
             break
         with torch.no_grad():
             queries *= 0.97
+    if least <= 0:  # one step back, where all samples were right
+        with torch.no_grad():
+            queries /= 0.97
     return one.population
 
 
