@@ -157,7 +157,7 @@ def blunt() -> Population:
             break
         with torch.no_grad():
             queries *= 0.97
-    if least <= 0:  # one step back, where all samples were right
+    if least is not None and least <= 0:  # one step back, where all samples were right
         with torch.no_grad():
             queries /= 0.97
     return one.population
