@@ -75,13 +75,16 @@ def test_a_request_that_never_comes_does_not_keep_its_place(tmp_path: Path, sent
 
 @pytest.mark.slow
 def test_an_answer_that_nobody_takes_is_dropped(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=QUICK, command=STAND_IN) as served:
+    patient = Limits(workers=1, head_seconds=2.0, connections=4)  # so that all are there for a while
+    with serving(tmp_path, limits=patient, command=STAND_IN) as served:
         question = json.dumps({"do": "large"}).encode()
         head = (
             f"POST /api/stand-in HTTP/1.1\r\nHost: {served.host}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(question)}\r\n\r\n"
         )
-        waiting = [connected(served, head.encode() + question, buffer=4096) for _ in range(QUICK.connections)]
+        waiting = [
+            connected(served, head.encode() + question, buffer=4096) for _ in range(patient.connections)
+        ]
         until(lambda: served.get("/").status == 503)  # all are there
         until(lambda: served.get("/").status == 200)  # and the first has been cut off
         assert min(len(all_of(raw)) for raw in waiting) < 7 * 2**20
