@@ -33,7 +33,7 @@ from separatrix.training.course import Course
 from separatrix.training.jobs import Job
 from separatrix.training.running import Observer, OutOfTime, run_job
 from separatrix.training.turns import Turn
-from separatrix.training.views import LinesView, short_name
+from separatrix.training.views import LinesView
 from tests.experiments.fakes import fake_run, known
 
 ONE = chosen(study_of("s-eq-depth"), panels=["eq-random"], rows=["1"], columns=[8])
@@ -103,7 +103,7 @@ def test_jobs_abreast_bring_what_jobs_one_by_one_bring(tmp_path: Path) -> None:
     assert not found.failed
     assert summary(part, there) == summary(part, here)
     names = {line[1 : line.index("]")] for line in said.getvalue().splitlines()}
-    assert names == {short_name(job) for job in packed(part)}
+    assert names == {job.short_name for job in packed(part)}
 
 
 def test_who_finds_no_memory_abreast_is_done_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

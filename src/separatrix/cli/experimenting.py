@@ -36,7 +36,7 @@ from separatrix.store.bundles import bundles_in, read_bundle, results_folder
 from separatrix.training.course import Course, Outcome
 from separatrix.training.jobs import Job
 from separatrix.training.running import Observer, chosen_device
-from separatrix.training.views import LinesView, NotesView, Tally, line_of, opening, short_name, watching
+from separatrix.training.views import LinesView, NotesView, Tally, line_of, opening, watching
 
 __all__ = [
     "Found",
@@ -298,7 +298,7 @@ class _Numbered(Observer):
 
     def beside(self, job: Job) -> Observer:
         """Number it, and have the view tell of it among others."""
-        self._view.says(f"{self._which(job)}: {short_name(job)}")
+        self._view.says(f"{self._which(job)}: {job.short_name}")
         return self._view.beside(job)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
@@ -335,7 +335,7 @@ class _JobLines(NotesView):
 
     def beside(self, job: Job) -> Observer:
         """The same for one of several jobs."""
-        return _JobLines(self._stream, name=short_name(job))
+        return _JobLines(self._stream, name=job.short_name)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Count anew."""

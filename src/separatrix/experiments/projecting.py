@@ -47,17 +47,7 @@ class JobTime:
     @property
     def name(self) -> str:
         """The model and the task, in short."""
-        size = "({layers},{width})".format_map(_Sizes(self.job.model.params))
-        form = self.job.task.params.get("form")
-        task = self.job.task.name + (f" {form}" if form else "")
-        return f"{self.job.model.name}-{size} on {task} at {self.job.built_task.n:,}"
-
-
-class _Sizes(dict[str, object]):
-    """Parameters of a model, with a question mark for those it does not have."""
-
-    def __missing__(self, name: str) -> str:
-        return "?"
+        return self.job.short_name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,6 +94,14 @@ class Job(Record):
         return {**config, "population": self.key} if self.training.compares else config
 
     @property
+    def short_name(self) -> str:
+        """The model and the task in a few words."""
+        layers, width = (self.model.params.get(name, "?") for name in ("layers", "width"))
+        form = self.task.params.get("form")
+        task = f"{self.task.name} {form}" if form else self.task.name
+        return f"{self.model.name}-({layers},{width}) on {task} at {self.built_task.n:,}"
+
+    @property
     def key(self) -> str:
         """The hash of the whole job: checkpoints are kept under it."""
         return key_of(self.to_fields())

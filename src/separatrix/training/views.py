@@ -37,7 +37,6 @@ __all__ = [
     "duration",
     "in_one_line",
     "setting",
-    "short_name",
     "summary_of",
     "watching",
 ]
@@ -192,7 +191,7 @@ class NotesView(Observer):
 
     def beside(self, job: Job) -> Observer:
         """The same for one of several jobs."""
-        return NotesView(self._stream, name=short_name(job))
+        return NotesView(self._stream, name=job.short_name)
 
     def says(self, note: str) -> None:
         """One line. Where nobody reads any more, training goes on without a word."""
@@ -223,7 +222,7 @@ class LinesView(NotesView):
 
     def beside(self, job: Job) -> Observer:
         """The same for one of several jobs."""
-        return LinesView(self._stream, name=short_name(job), clock=self._clock)
+        return LinesView(self._stream, name=job.short_name, clock=self._clock)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """What is going to be trained."""
@@ -244,14 +243,6 @@ class LinesView(NotesView):
         if now - self._last >= _BETWEEN_LINES or course.done:
             self._last = now
             self.says(line_of(self._tally))
-
-
-def short_name(job: Job) -> str:
-    """The model and the task in a few words, to tell the lines of several jobs apart."""
-    sizes = [str(job.model.params[name]) for name in ("layers", "width") if name in job.model.params]
-    form = job.task.params.get("form")
-    task = f"{job.task.name} {form}" if form else job.task.name
-    return f"{job.model.name}-({','.join(sizes)}) on {task} at {job.built_task.n:,}"
 
 
 def opening(job: Job, *, seats: int, finished: Sequence[int]) -> str:
@@ -288,7 +279,7 @@ class LiveView(NotesView):
 
     def beside(self, job: Job) -> Observer:
         """Lines: there is one table at a time."""
-        return LinesView(self._stream, name=short_name(job), clock=self._clock)
+        return LinesView(self._stream, name=job.short_name, clock=self._clock)
 
     def begins(self, job: Job, *, seats: int, finished: Sequence[int]) -> None:
         """Put the table up, if anybody is left to be trained."""
