@@ -25,6 +25,8 @@ from separatrix.generation.searching import (
 
 ALWAYS_APART = SearchLimits(work=0)
 """Every search in a process of its own."""
+PATIENT = SearchLimits(seconds=60.0)
+"""For what a search finds; how soon is a matter of the processor."""
 
 
 @pytest.mark.parametrize("limits", [SearchLimits(), ALWAYS_APART], ids=["here", "apart"])
@@ -104,14 +106,14 @@ def test_words_are_counted(times: int) -> None:
     for more in (0, 1):
         text = "".join(f"{word} " for word in ["<s>", *listed, "s1", str(times)])
         pattern = rf"^(?:(?:\S+ )*?(s1) ){{{times + more}}}(?:\S+ )*\S+ \S+ $"
-        assert search(pattern, text) == (FAILED if more else Found("s1"))
+        assert search(pattern, text, PATIENT) == (FAILED if more else Found("s1"))
 
 
 @pytest.mark.slow
 def test_four_thousand_words_are_counted() -> None:
     text = "".join(f"{word} " for word in ["<s>", *["s1"] * 4096, "s1", "4095"])
-    assert search(r"^(?:(?:\S+\s)*?(s1)\s){4096}(?:\S+\s)*\S+\s\S+\s$", text) == Found("s1")
-    assert search(r"^(?:(?:\S+\s)*?(s1)\s){4097}(?:\S+\s)*\S+\s\S+\s$", text) == FAILED
+    assert search(r"^(?:(?:\S+\s)*?(s1)\s){4096}(?:\S+\s)*\S+\s\S+\s$", text, PATIENT) == Found("s1")
+    assert search(r"^(?:(?:\S+\s)*?(s1)\s){4097}(?:\S+\s)*\S+\s\S+\s$", text, PATIENT) == FAILED
 
 
 AB = "".join(random.Random(5).choices("ab", k=200_000))
@@ -140,7 +142,7 @@ AB = "".join(random.Random(5).choices("ab", k=200_000))
     ids=range(15),
 )
 def test_hostile_patterns_end(pattern: str, result: object) -> None:
-    assert search(pattern, AB + "c") == result
+    assert search(pattern, AB + "c", PATIENT) == result
 
 
 @pytest.mark.parametrize(
