@@ -13,6 +13,7 @@ from benchmarks import reproduction, step_rates
 from separatrix.errors import InvalidInput
 from separatrix.experiments import study_of
 from separatrix.experiments.cells import Study
+from separatrix.experiments.gains import Gains
 from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.rates import (
@@ -24,6 +25,7 @@ from separatrix.training.jobs import Job
 from separatrix.training.recipes import Halving, Member, Training
 from separatrix.training.stretches import Stretch, stretches_of
 from tests.experiments.fakes import fake_run, only
+from tests.experiments.test_gains import gain
 from tests.experiments.test_rates import job_of, rate
 
 PAPER = Settings(budget="paper")
@@ -125,6 +127,35 @@ def test_a_second_process_that_compiles_too_slowly_is_waited_for() -> None:
     assert 10 < waited < 300
     first += waited + alone
     assert [one.seconds for one in found.jobs] == [pytest.approx(first), pytest.approx(second)]
+
+
+def test_abreast_populations_end_sooner_by_what_they_were_seen_to_gain() -> None:
+    study = study_with(TRAINING)
+    gains = Gains([gain(1.5, of=2, n=40, length=41, positions=41, members=1)])
+    found = projection_of(study, abreast=2, rates=KNOWN, gains=gains)
+    seven, one_of_20, one_of_40 = 0.004 * 10_020, 0.001 * 40_050, 0.001 * 41 / 21 * 40_050
+    # The longer one is compiled until 30 s and then has the card for itself, until the other is at 60 s.
+    # With seven members they gain nothing, and whoever has one left begins with that after 10 s more.
+    longer_is_one = 60 + 2 * (seven - 30) + 10
+    shorter_has_left = seven - (seven - 30) - 10
+    longer_has_left = one_of_40 - 0.75 * 2 * shorter_has_left - 10
+    both_are_one = longer_is_one + 2 * shorter_has_left + 10
+    longer_ends = both_are_one + longer_has_left / 0.75
+    shorter_ends = longer_ends + one_of_20 - longer_has_left
+    assert [one.seconds for one in found.jobs] == [pytest.approx(shorter_ends), pytest.approx(longer_ends)]
+    assert found.seconds == pytest.approx(shorter_ends)
+    in_turn = projection_of(study, rates=KNOWN, gains=gains)
+    assert found.seconds_in_turn == in_turn.seconds == in_turn.seconds_in_turn
+    first, second, *_ = found.lines()
+    assert first.startswith(
+        f"2 populations take at most about {found.minutes:.1f} minutes on one H200 with halving, 2 abreast. "
+    )
+    assert second == (
+        f"One after another it would be about {in_turn.minutes:.1f} minutes; a population that has not been "
+        "seen to gain abreast is taken to gain nothing."
+    )
+    fields: Any = found.to_fields()
+    assert (fields["abreast"], fields["hours_in_turn"]) == (2, in_turn.hours)
 
 
 def test_rows_that_are_not_given_up_cost_on_and_nothing_is_compiled_anew() -> None:

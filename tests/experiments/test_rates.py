@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from benchmarks import abreast, bands, step_rates
+from benchmarks import bands, step_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ from separatrix.experiments.rates import (
     rates_from,
     rates_measured,
     seconds_per_step,
-    size_of,
 )
 from separatrix.models import model
 from separatrix.store.bundles import bundles_in, read_bundle, results_folder
@@ -81,17 +79,6 @@ def test_the_page_on_bands_is_what_its_data_gives() -> None:
     assert bands.page(step_rates.rows_in(step_rates.BANDS), learning) == bands.PAGE.read_text()
     for row in learning:
         assert row["bands"] == 1 or None not in row["solved"]
-
-
-def test_the_page_on_populations_abreast_is_what_its_data_gives() -> None:
-    data = json.loads(abreast.DATA.read_text())
-    assert abreast.page(data) == abreast.PAGE.read_text()
-    named = {name for row in data["sets"] for name in row["names"]}
-    assert named <= {row["name"] for row in data["alone"]} <= set(abreast.POPULATIONS)
-    for name in abreast.POPULATIONS:
-        size = size_of(abreast.job_of(name))
-        assert size is not None
-        assert name.startswith(f"{size.model}-({size.layers},{size.width}) on {size.task}")
 
 
 def test_each_rate_of_a_run_stands_in_the_provenance_of_one_that_was_kept() -> None:

@@ -186,19 +186,20 @@ def require_gpu(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Non
     them = ("needs", "its", "it") if len(needing) == 1 else ("need", "their", "them")
     raise InvalidInput(
         f"{names} at --budget {needing[0][0].budget} {them[0]} a GPU and there is none here: {them[1]} "
-        f"{_price([study for _, study in needing])}; run {them[2]} where there is one, try --budget smoke "
+        f"{_price(needing)}; run {them[2]} where there is one, try --budget smoke "
         "here, or give --device cpu to wait as long as it takes."
     )
 
 
-def _price(studies: Sequence[Study]) -> str:
-    projections = [projection_of(study) for study in studies]
+def _price(work: Sequence[tuple[Asked, Study]]) -> str:
+    projections = [projection_of(study, abreast=asked.abreast) for asked, study in work]
     jobs = [job for one in projections for job in (*one.jobs, *one.further)]
-    known = [job.seconds for job in jobs if job.seconds is not None]
-    if not known:
+    unknown = sum(job.seconds is None for job in jobs)
+    if unknown == len(jobs):
         return f"{len(jobs):,} jobs take a time on an H200 that nobody has measured"
-    rest = f", without {len(jobs) - len(known):,} that nobody has measured" if len(known) < len(jobs) else ""
-    return f"{len(jobs):,} jobs take at most about {time_taken(sum(known) / 60)} on an H200{rest}"
+    rest = f", without {unknown:,} that nobody has measured" if unknown else ""
+    most = sum(one.most_minutes for one in projections)
+    return f"{len(jobs):,} jobs take at most about {time_taken(most)} on an H200{rest}"
 
 
 def time_taken(minutes: float) -> str:

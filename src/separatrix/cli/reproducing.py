@@ -319,7 +319,7 @@ class _Call:
                 study=study,
                 left=still_to_do(asked, study, store),
                 owed=owed_further(study, store),
-                projection=projection_of(study, solved=solved),
+                projection=projection_of(study, solved=solved, abreast=asked.abreast),
             )
             for asked, study in self._work()
         ]

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 
 from separatrix.experiments.cells import Study
-from separatrix.experiments.rates import PREPARED_START, Rates, rates_measured, seconds_per_step
+from separatrix.experiments.gains import Gains, gains_measured
+from separatrix.experiments.lanes import Part, Span, spans_of
+from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step, size_of
 from separatrix.experiments.scheduling import work_of
 from separatrix.options import require
 from separatrix.records import JsonObject
@@ -36,6 +39,7 @@ class JobTime:
 
     job: Job
     seconds: float | None
+    """From its beginning to its end, beside others if several are done at once."""
     ended: float | None
     """The same, if it ends where one of its members solved the task in a run before."""
     solved_at: int | None
@@ -52,29 +56,34 @@ class JobTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Projection:
-    """What a study takes on one H200, job after job."""
+    """What a study takes on one H200."""
 
     study: str
     budget: str
     halving: bool
+    abreast: int = 1
+    """Jobs at once."""
     jobs: tuple[JobTime, ...]
+    seconds: float
+    """At most, without the jobs for which nothing was measured."""
+    ended_seconds: float
+    """With jobs ending where the runs that were given solved the task."""
+    seconds_in_turn: float
+    """Of the same jobs one after another."""
     further: tuple[JobTime, ...] = ()
     """Those of models that have not learned their task when the steps of the others are over."""
+    further_seconds: float = 0.0
+    """Of those at most, if no model learns its task at first."""
 
     @property
     def further_hours(self) -> float:
-        """At most, if no model learns its task at first, without those for which nothing was measured."""
-        return sum(job.seconds or 0.0 for job in self.further) / 3600
+        """At most."""
+        return self.further_seconds / 3600
 
     @property
     def most_minutes(self) -> float:
         """All of it at most, with what is trained for longer."""
         return self.minutes + 60 * self.further_hours
-
-    @property
-    def seconds(self) -> float:
-        """At most, without the jobs for which nothing was measured."""
-        return sum(job.seconds or 0.0 for job in self.jobs)
 
     @property
     def minutes(self) -> float:
@@ -89,7 +98,7 @@ class Projection:
     @property
     def ended_hours(self) -> float:
         """With jobs ending where the runs that were given solved the task."""
-        return sum(job.ended or 0.0 for job in self.jobs) / 3600
+        return self.ended_seconds / 3600
 
     @property
     def basis(self) -> Mapping[Known, float]:
@@ -107,8 +116,14 @@ class Projection:
         shares = ", ".join(f"{100 * share:.0f} % {known}" for known, share in self.basis.items() if share)
         halving = " with halving" if self.halving else ""
         most = f"{len(self.jobs):,} populations take at most about {_in_words(self.seconds)}"
-        lines = [f"{most} on one H200{halving}. Rates of their steps: {shares}."]
+        abreast = f", {self.abreast:,} abreast" if self.abreast > 1 else ""
+        lines = [f"{most} on one H200{halving}{abreast}. Rates of their steps: {shares}."]
         lines += [f"Rates of {unknown:,} were not measured; their time is not in it."] if unknown else []
+        if self.abreast > 1:
+            lines.append(
+                f"One after another it would be about {_in_words(self.seconds_in_turn)}; a population that "
+                "has not been seen to gain abreast is taken to gain nothing."
+            )
         ended = [job for job in self.jobs if job.solved_at is not None]
         if ended:
             lines.append(
@@ -133,7 +148,9 @@ class Projection:
             "experiment": self.study,
             "budget": self.budget,
             "halving": self.halving,
+            "abreast": self.abreast,
             "hours": self.hours,
+            "hours_in_turn": self.seconds_in_turn / 3600,
             "hours_with_known_stops": self.ended_hours,
             "further_hours": self.further_hours,
             "basis": dict(self.basis),
@@ -158,29 +175,40 @@ def projection_of(
     *,
     halving: bool | None = None,
     solved: Iterable[Run] = (),
+    abreast: int = 1,
     rates: Rates | None = None,
+    gains: Gains | None = None,
 ) -> Projection:
-    """What a study's jobs take on one H200. `halving=False` is for the same jobs with nobody dropped.
+    """What a study's jobs take on one H200, `abreast` of them at once. `halving=False` is for the same jobs
+    with nobody dropped.
 
     `solved` are runs from anywhere. Those that solved the task of a job with its model and one of its
     learning rates say where it can be expected to end.
     """
-    known = rates or rates_measured()
     jobs = [_undropped(job) if halving is False else job for job in study.jobs]
     drops = any(job.training.halving is not None for job in jobs)
     require(
         halving is not True or drops or not jobs,
         f"{study.name} at --budget {study.budget} drops nobody, so there is no halving to reckon with.",
     )
-    ends = _ends(solved)
+    further = [_undropped(job) if halving is False else job for job in study.further]
+    reckoning = _Reckoning(
+        rates=rates or rates_measured(), gains=gains or gains_measured(), ends=_ends(solved), abreast=abreast
+    )
+    found, more = reckoning.together(jobs), reckoning.together(further)
     return Projection(
         study=study.name,
         budget=study.budget,
         halving=drops,
-        jobs=_times_of(jobs, ends, known),
-        further=_times_of(
-            [_undropped(job) if halving is False else job for job in study.further], ends, known
-        ),
+        abreast=abreast,
+        jobs=found.jobs,
+        seconds=found.seconds,
+        ended_seconds=found.ended,
+        seconds_in_turn=replace(reckoning, abreast=1).together(jobs).seconds
+        if abreast > 1
+        else found.seconds,
+        further=more.jobs,
+        further_seconds=more.seconds,
     )
 
 
@@ -188,75 +216,101 @@ def _undropped(job: Job) -> Job:
     return replace(job, training=replace(job.training, halving=None))
 
 
-class _Starts:
-    """How long populations take to begin of which all but the first are compiled while those before are
-    trained, one after another by a second process.
-    """
+@dataclass(frozen=True, kw_only=True)
+class _Together:
+    """Jobs, in the order in which they were given, and what they take in all."""
 
-    def __init__(self) -> None:
-        self._now = self._ready = 0.0
-        self._is_first = True
-
-    def begin(self, compiling: float) -> float:
-        """Seconds until the next population takes its first step."""
-        if self._is_first:
-            self._is_first = False
-            found = compiling
-        else:
-            self._ready += compiling
-            found = min(compiling, max(0.0, self._ready - self._now) + PREPARED_START)
-        self._now += found
-        return found
-
-    def train(self, seconds: float) -> float:
-        """Let the population take its steps, which last so long."""
-        self._now += seconds
-        return seconds
+    jobs: tuple[JobTime, ...]
+    seconds: float
+    ended: float
 
 
-def _times_of(jobs: Sequence[Job], ends: Ends, rates: Rates) -> tuple[JobTime, ...]:
-    """What the jobs take, in the order in which they are given; they are done the longest first."""
-    whole, until_solved = _Starts(), _Starts()
-    found = {
-        job.key: _time_of(job, _end_of(job, ends), rates, whole, until_solved)
-        for job in sorted(jobs, key=work_of, reverse=True)
-    }
-    return tuple(found[job.key] for job in jobs)
+@dataclass(frozen=True, kw_only=True)
+class _Reckoning:
+    """What times are reckoned from, and how jobs are done."""
 
+    rates: Rates
+    gains: Gains
+    ends: Ends
+    abreast: int
 
-def _time_of(
-    job: Job, end: int | None, rates: Rates, starts: _Starts, starts_until_solved: _Starts
-) -> JobTime:
-    whole = stretches_of(job)
-    estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
-    found = {rows: one for rows, one in estimates.items() if one is not None}
-    known = len(found) == len(estimates)
-    steps: dict[Known, int] = {}
-    for stretch in whole:
-        basis: Known = found[stretch.rows].basis if known else "not measured"
-        steps[basis] = steps.get(basis, 0) + stretch.steps
-    compiling = rates.seconds_to_start(job.model.name, bands=job.training.bands)
-
-    def seconds(stretches: Iterable[Stretch], starts: _Starts) -> float:
-        # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
-        # that is not compiled.
-        return sum(
-            (starts.begin(compiling) if one.compiled else 0.0)
-            + starts.train(found[one.rows].seconds * (one.steps + one.looked_at / job.training.batch))
-            for one in stretches
+    def together(self, jobs: Sequence[Job]) -> _Together:
+        """What the jobs take, the longest first."""
+        ordered = sorted(jobs, key=work_of, reverse=True)
+        ends = {job.key: _end_of(job, self.ends) for job in ordered}
+        steps = {job.key: _Steps.of(job, self.rates) for job in ordered}
+        known = [job for job in ordered if steps[job.key].are_known]
+        whole, ended = (
+            dict(zip((job.key for job in known), self._spans(known, steps, until), strict=True))
+            for until in ({}, ends)
+        )
+        return _Together(
+            jobs=tuple(
+                JobTime(
+                    job=job,
+                    seconds=whole[job.key].seconds if job.key in whole else None,
+                    ended=ended[job.key].seconds if job.key in ended else None,
+                    solved_at=ends[job.key],
+                    steps=steps[job.key].by_basis,
+                    how=steps[job.key].how,
+                )
+                for job in jobs
+            ),
+            seconds=max((one.ended for one in whole.values()), default=0.0),
+            ended=max((one.ended for one in ended.values()), default=0.0),
         )
 
-    return JobTime(
-        job=job,
-        seconds=seconds(whole, starts) if known else None,
-        ended=seconds(stretches_of(job, until=end), starts_until_solved) if known else None,
-        solved_at=end,
-        steps=steps,
-        how=tuple(
-            f"{rows:,} {'row' if rows == 1 else 'rows'}: {one.basis}, {one.how}"
-            for rows, one in found.items()
-        ),
-    )
+    def _spans(
+        self, jobs: Sequence[Job], steps: Mapping[str, _Steps], until: Mapping[str, int | None]
+    ) -> tuple[Span, ...]:
+        parts = [
+            [self._part(job, one, steps[job.key]) for one in stretches_of(job, until=until.get(job.key))]
+            for job in jobs
+        ]
+        return spans_of(parts, lanes=self.abreast)
+
+    def _part(self, job: Job, stretch: Stretch, steps: _Steps) -> Part:
+        # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
+        # that is not compiled.
+        taken = stretch.steps + stretch.looked_at / job.training.batch
+        compiling = self.rates.seconds_to_start(job.model.name, bands=job.training.bands)
+        size = size_of(job, members=stretch.rows)
+        assert size is not None, "the time of a step is known of populations that have a size"
+        return Part(
+            alone=steps.seconds[stretch.rows] * taken,
+            compiling=compiling if stretch.compiled else None,
+            speed=partial(self.gains.speed, size),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Steps:
+    """The steps of a job's populations, and what one takes in each number of rows where that is known."""
+
+    seconds: Mapping[int, float]
+    by_basis: Mapping[Known, int]
+    how: tuple[str, ...]
+    are_known: bool
+
+    @classmethod
+    def of(cls, job: Job, rates: Rates) -> _Steps:
+        whole = stretches_of(job)
+        estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
+        found = {rows: one for rows, one in estimates.items() if one is not None}
+        known = len(found) == len(estimates)
+        by_basis: dict[Known, int] = {}
+        for stretch in whole:
+            basis: Known = found[stretch.rows].basis if known else "not measured"
+            by_basis[basis] = by_basis.get(basis, 0) + stretch.steps
+        return cls(
+            seconds={rows: one.seconds for rows, one in found.items()},
+            by_basis=by_basis,
+            how=tuple(
+                f"{rows:,} {'row' if rows == 1 else 'rows'}: {one.basis}, {one.how}"
+                for rows, one in found.items()
+            ),
+            are_known=known,
+        )
 
 
 def _ends(runs: Iterable[Run]) -> Ends:

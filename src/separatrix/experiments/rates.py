@@ -30,7 +30,7 @@ from __future__ import annotations
 import csv
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -43,6 +43,7 @@ from separatrix.training.labelled import padded_lengths
 __all__ = [
     "COLUMNS",
     "PREPARED_START",
+    "SIZE_COLUMNS",
     "Basis",
     "Estimate",
     "Rate",
@@ -51,11 +52,12 @@ __all__ = [
     "rates_from",
     "rates_measured",
     "seconds_per_step",
+    "size_from",
     "size_of",
 ]
 
 Basis = Literal["measured", "scaled"]
-COLUMNS: Final = (
+SIZE_COLUMNS: Final = (
     "model",
     "layers",
     "width",
@@ -68,6 +70,9 @@ COLUMNS: Final = (
     "bands",
     "positions",
     "precision",
+)
+COLUMNS: Final = (
+    *SIZE_COLUMNS,
     "compiled",
     "steps_per_second",
     "start_seconds",
@@ -271,20 +276,7 @@ def rates_from(lines: Iterable[str]) -> tuple[Rate, ...]:
     """The measurements in lines of CSV."""
     return tuple(
         Rate(
-            size=Size(
-                model=row["model"],
-                layers=int(row["layers"]),
-                width=int(row["width"]),
-                task=row["task"],
-                form=row["form"],
-                n=int(row["n"]),
-                length=int(row["length"]),
-                labels=int(row["labels"]),
-                members=int(row["members"]),
-                bands=int(row["bands"]),
-                positions=int(row["positions"]),
-                precision=row["precision"],
-            ),
+            size=size_from(row),
             compiled=row["compiled"] == "yes",
             steps_per_second=float(row["steps_per_second"]),
             start_seconds=float(row["start_seconds"]) if row["start_seconds"] else None,
@@ -293,6 +285,24 @@ def rates_from(lines: Iterable[str]) -> tuple[Rate, ...]:
             torch=row["torch"],
         )
         for row in csv.DictReader(lines)
+    )
+
+
+def size_from(row: Mapping[str, str]) -> Size:
+    """The size that a line of CSV is about."""
+    return Size(
+        model=row["model"],
+        layers=int(row["layers"]),
+        width=int(row["width"]),
+        task=row["task"],
+        form=row["form"],
+        n=int(row["n"]),
+        length=int(row["length"]),
+        labels=int(row["labels"]),
+        members=int(row["members"]),
+        bands=int(row["bands"]),
+        positions=int(row["positions"]),
+        precision=row["precision"],
     )
 
 

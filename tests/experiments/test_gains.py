@@ -1,0 +1,123 @@
+"""What populations gain abreast: what was measured, what follows for others, and the benchmark behind it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from benchmarks import abreast
+from hypothesis import given
+from hypothesis import strategies as st
+
+from separatrix.experiments import study_of
+from separatrix.experiments.gains import Gain, Gains, gains_from, gains_measured
+from separatrix.experiments.protocols import Settings
+from separatrix.experiments.rates import Size, size_of
+from separatrix.training.jobs import Job
+from separatrix.training.stretches import stretches_of
+from tests.experiments.test_rates import SIZE
+
+
+def gain(value: float, *, of: int, **changes: Any) -> Gain:
+    return Gain(size=replace(SIZE, **changes), abreast=of, gain=value, device="NVIDIA H200", torch="2.11.0")
+
+
+def test_what_was_measured_is_what_is_said() -> None:
+    known = Gains([gain(1.5, of=2), gain(2.4, of=4)])
+    assert [known.of(SIZE, together) for together in (1, 2, 4)] == [1.0, 1.5, 2.4]
+    assert known.speed(SIZE, 4) == pytest.approx(0.6)
+
+
+def test_fewer_go_no_slower_and_more_gain_no_less() -> None:
+    known = Gains([gain(1.5, of=2), gain(2.4, of=4)])
+    assert known.of(SIZE, 3) == pytest.approx(1.8)  # each as fast as one of four
+    assert known.of(SIZE, 9) == 2.4
+    assert Gains([gain(1.9, of=2), gain(2.4, of=4)]).of(SIZE, 3) == 1.9  # as two of them
+
+
+def test_what_is_smaller_gains_no_less_and_of_what_is_larger_nothing_is_known() -> None:
+    known = Gains([gain(2.0, of=4), gain(3.0, of=4, width=32)])
+    assert known.of(replace(SIZE, width=48, layers=1), 4) == 2.0
+    assert known.of(replace(SIZE, width=16), 4) == 3.0
+    larger: tuple[dict[str, Any], ...] = (
+        {"width": 65},
+        {"members": 3},
+        {"layers": 3},
+        {"labels": 2},
+        {"length": 999, "positions": 999},
+        {"model": "lstm"},
+        {"precision": "float32"},
+    )
+    for changes in larger:
+        assert known.of(replace(SIZE, **changes), 4) == 1.0
+    assert Gains().of(SIZE, 4) == 1.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 8), st.integers(2, 8)), max_size=6),
+    st.integers(1, 12),
+    st.integers(1, 12),
+)
+def test_one_of_more_is_no_faster_and_more_do_no_less(
+    told: list[tuple[float, int]], fewer: int, more: int
+) -> None:
+    fewer, more = sorted((fewer, more))
+    known = Gains(gain(value, of=count) for value, count in told)
+    assert 1 <= known.of(SIZE, fewer) <= known.of(SIZE, more)
+    assert known.speed(SIZE, fewer) >= known.speed(SIZE, more) * (1 - 1e-12)
+
+
+def test_the_page_and_the_table_are_what_the_data_gives() -> None:
+    data = json.loads(abreast.DATA.read_text())
+    assert abreast.page(data) == abreast.PAGE.read_text()
+    assert abreast.table_of(abreast.gains_in(data)) == abreast.TABLE.read_text()
+    assert {name for row in data["sets"] for name in row["names"]} <= {row["name"] for row in data["same"]}
+    kept = gains_from(abreast.TABLE.read_text().splitlines())
+    assert gains_measured().measured == kept
+    assert {one.device for one in kept} == {"NVIDIA H200"}
+
+
+def test_a_size_is_that_of_the_population_with_this_name() -> None:
+    sizes: dict[str, Size] = {}
+    for population in abreast.POPULATIONS:
+        job = abreast.job_of(population)
+        banded = replace(job, training=replace(job.training, bands=4))
+        name = abreast.name_of(population)
+        sizes |= {name: _size(job), f"{name}, in bands": _size(banded)}
+    for row in json.loads(abreast.DATA.read_text())["same"]:
+        assert Size(**row["size"]) == sizes[row["name"]]
+
+
+def test_each_gain_is_hardly_less_than_what_the_others_say() -> None:
+    whole = gains_measured().measured
+    for one in whole:
+        others = Gains(other for other in whole if other != one)
+        assert one.gain > 0.9 * others.of(one.size, one.abreast)
+
+
+def test_sets_of_one_kind_are_projected_to_gain_what_they_do() -> None:
+    known = Gains([gain(1.5, of=2), gain(2.4, of=4), gain(3.0, of=4, model="lstm")])
+    assert abreast.expected([SIZE] * 4, known) == pytest.approx(2.4)
+    lstm = replace(SIZE, model="lstm")
+    mixed = abreast.expected([SIZE, SIZE, lstm, lstm], known)
+    # The two that are faster have ended after 4/3, when each of the others has 0.2 of its work left.
+    assert mixed == pytest.approx(4 / (4 / 3 + 0.2 * 2 / 1.5))
+
+
+@pytest.mark.slow
+def test_the_benchmark_speaks_for_every_population_of_the_figures() -> None:
+    told = [_size(abreast.job_of(population)) for population in abreast.POPULATIONS]
+    for name in ("s-fig2", "s-fig3", "s-fig4"):
+        for job in study_of(name, Settings(budget="paper")).jobs:
+            for rows in {stretch.rows for stretch in stretches_of(job)}:
+                size = size_of(job, members=rows)
+                assert size is not None
+                assert any(one.holds(size) for one in told), size
+
+
+def _size(job: Job) -> Size:
+    found = size_of(job)
+    assert found is not None
+    return found
