@@ -90,15 +90,17 @@ def test_jobs_are_numbered_and_told_apart_abreast(place: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--abreast", "0"), "Between 1 and 32 jobs are done at a time; got abreast=0."),
         (("--abreast", "33"), "Between 1 and 32 jobs are done at a time; got abreast=33."),
         (("--abreast", "2", "--processes", "2"), "in one process, or in several processes; got abreast=2"),
         (("--abreast", "2", "--engine", "ray"), "--abreast is for --engine local; this one is ray."),
     ],
 )
 def test_abreast_where_it_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
-    ran = run("reproduce", *ONE, *words)
-    assert ran.code == 2
-    assert said in ran.err
+    for how in ((), ("--plan",)):
+        ran = run("reproduce", *ONE, *words, *how)
+        assert ran.code == 2
+        assert said in ran.err
 
 
 @pytest.mark.slow
@@ -208,6 +210,8 @@ def test_a_plan_trains_nothing_and_makes_no_store(place: Path, monkeypatch: pyte
     narrow(text)
     assert "4, 1 of them in the store already" in text
     assert last_asked("tiny", place) == Asked(name="tiny", rows=("TF",), columns=(2,))
+    fields = reproduce("tiny", "--plan", "--abreast", "4", "--json").answer["projection"]
+    assert fields["abreast"] == 4
     both = reproduce("tiny", "other", "--plan")
     assert "Together at most about" in both.out
     assert len(reproduce("tiny", "other", "--plan", "--json").answer["experiments"]) == 2

@@ -277,7 +277,8 @@ def test_the_report_is_that_of_the_figures() -> None:
 @pytest.mark.slow
 def test_a_report_is_made_of_any_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduction, "EXPERIMENTS", _Only(("s-fig2", "s-fig3", "s-fig4", "r-qsa")))
-    monkeypatch.setattr(reproduction, "CASES", {**reproduction.CASES, "grid": PAPER, "grid, halving": PAPER})
+    smaller = {"grid": (PAPER, 1), "grid, halving": (PAPER, 1)}
+    monkeypatch.setattr(reproduction, "CASES", {**reproduction.CASES, **smaller})
     job = study_of("s-fig2", PAPER).jobs[0]
     data = reproduction.data_of(reproduction.projected([fake_run(job, 0, solved_at=2500, steps=2500)]))
     page = reproduction.written(json.loads(json.dumps(data, allow_nan=False)))
@@ -285,6 +286,9 @@ def test_a_report_is_made_of_any_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "| 1 of 50 |" in page
     assert "| ≤ 12 h |" in page
     assert "| ≤ 40 h |" in page
+    assert f"| {reproduction.ABREAST} abreast |" in page
+    for cases in data["experiments"].values():
+        assert cases["final, halving, abreast"]["hours"] <= cases["final, halving"]["hours"]
 
 
 class _Only:

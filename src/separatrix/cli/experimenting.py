@@ -41,7 +41,9 @@ from separatrix.training.views import LinesView, NotesView, Tally, line_of, open
 __all__ = [
     "Found",
     "everything_known",
+    "local_engine",
     "looked_up",
+    "owed_further",
     "reachable",
     "require_gpu",
     "require_runnable",
@@ -240,6 +242,18 @@ def owed_further(study: Study, store: Store | None) -> int:
     return 0 if store is None else len(unfinished(further_jobs(study, store.runs()), store))
 
 
+def local_engine(asked: Asked, observer: Observer | None = None) -> LocalEngine:
+    """This machine, as it was asked to be used; what makes no sense is refused."""
+    return LocalEngine(
+        device=asked.device,
+        processes=asked.processes,
+        abreast=asked.abreast,
+        seats=asked.seats,
+        minutes=asked.minutes,
+        observer=observer,
+    )
+
+
 def _engine(asked: Asked, study: Study, observer: Observer, *, ends: float | None = None) -> Engine:
     engine: Engine
     if asked.engine == "ray":
@@ -247,14 +261,7 @@ def _engine(asked: Asked, study: Study, observer: Observer, *, ends: float | Non
 
         engine = RayEngine(address=asked.address, gpus_per_job=asked.gpus_per_job, seats=asked.seats)
     else:
-        engine = LocalEngine(
-            device=asked.device,
-            processes=asked.processes,
-            abreast=asked.abreast,
-            seats=asked.seats,
-            minutes=asked.minutes,
-            observer=observer,
-        )
+        engine = local_engine(asked, observer)
     engine = _Counted(engine, observer, ends)
     return _Searching(engine, study, asked) if asked.search == "optuna" else engine
 

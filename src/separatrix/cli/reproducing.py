@@ -307,10 +307,13 @@ class _Call:
 
     def plan(self) -> int:
         """Say what it would cost."""
-        from separatrix.cli.experimenting import everything_known, owed_further, still_to_do
+        from separatrix.cli.experimenting import everything_known, local_engine, owed_further, still_to_do
         from separatrix.cli.reproduced import Plan, print_plans
         from separatrix.experiments.projecting import projection_of
 
+        for asked in self.asked:
+            if asked.engine == "local":
+                local_engine(asked)
         store = self._store_if_any()
         solved = everything_known(store).runs
         plans = [

@@ -25,7 +25,7 @@ from separatrix.experiments.engines import Failure, Ran, Tell
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
-from separatrix.training.abreast import MOST_LANES, Lane, run_abreast
+from separatrix.training.abreast import Lane, require_lanes, run_abreast
 from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
@@ -55,10 +55,7 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         require(self.processes >= 1, f"Jobs run in at least one process; got processes={self.processes}.")
-        require(
-            1 <= self.abreast <= MOST_LANES,
-            f"Between 1 and {MOST_LANES} jobs are done at a time; got abreast={self.abreast}.",
-        )
+        require_lanes(self.abreast)
         require(
             self.abreast == 1 or self.processes == 1,
             "Jobs are done abreast in one process, or in several processes; got "

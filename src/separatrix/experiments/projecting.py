@@ -21,6 +21,7 @@ from separatrix.experiments.scheduling import work_of
 from separatrix.options import require
 from separatrix.records import JsonObject
 from separatrix.store import Run, key_of
+from separatrix.training.abreast import require_lanes
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Training
 from separatrix.training.stretches import Stretch, stretches_of
@@ -185,6 +186,7 @@ def projection_of(
     `solved` are runs from anywhere. Those that solved the task of a job with its model and one of its
     learning rates say where it can be expected to end.
     """
+    require_lanes(abreast)
     jobs = [_undropped(job) if halving is False else job for job in study.jobs]
     drops = any(job.training.halving is not None for job in jobs)
     require(

@@ -31,9 +31,9 @@ from separatrix.training.running import OutOfTime
 from separatrix.training.signals import Asked, interruptible
 from separatrix.training.turns import Turn
 
-__all__ = ["MOST_LANES", "Lane", "Lanes", "run_abreast"]
+__all__ = ["Lane", "Lanes", "require_lanes", "run_abreast"]
 
-MOST_LANES: Final = 32
+_MOST_LANES: Final = 32
 """torch has so many streams, and gives out the first again after the last."""
 _BETWEEN: Final = 0.1
 _HANDED_OVER: Final = 0.0005
@@ -60,6 +60,14 @@ class Lanes:
     interrupted: bool = False
 
 
+def require_lanes(lanes: int) -> None:
+    """Refuse a number of lanes that there cannot be."""
+    require(
+        1 <= lanes <= _MOST_LANES,
+        f"Between 1 and {_MOST_LANES} jobs are done at a time; got abreast={lanes}.",
+    )
+
+
 def run_abreast(
     jobs: Sequence[Job],
     work: Callable[[Job, Lane], object],
@@ -74,10 +82,7 @@ def run_abreast(
     fails is told of at once, and the others go on. Ctrl-C and SIGTERM end all lanes when they have saved, and
     then do what they always do.
     """
-    require(
-        1 <= lanes <= MOST_LANES,
-        f"Between 1 and {MOST_LANES} jobs are done at a time; got abreast={lanes}.",
-    )
+    require_lanes(lanes)
     with interruptible() as asked, _handing_over():
         found = _Lanes(jobs, work, device, asked, tell).run(lanes)
         if asked.by_terminate:  # which mostly ends the process without another word
