@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from benchmarks import abreast
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +107,55 @@ def test_sets_of_one_kind_are_projected_to_gain_what_they_do() -> None:
     mixed = abreast.expected([SIZE, SIZE, lstm, lstm], known)
     # The two that are faster have ended after 4/3, when each of the others has 0.2 of its work left.
     assert mixed == pytest.approx(4 / (4 / 3 + 0.2 * 2 / 1.5))
+
+
+class FakeReady:
+    """A population that takes its steps in no time."""
+
+    seconds = 0.01
+
+    def __init__(self, copies: int = 99) -> None:
+        self._copies = copies
+
+    def run(self, steps: int) -> None:
+        assert steps > 0
+
+    def again(self) -> FakeReady:
+        if not self._copies:
+            raise RuntimeError("CUDA out of memory")
+        self._copies -= 1
+        return FakeReady()
+
+
+def test_the_benchmark_goes_on_and_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(abreast, "POPULATIONS", abreast.POPULATIONS[:6])
+    copies = iter([99, 4, 99, 99, 99, 99])
+    made: list[Job] = []
+
+    def ready(job: Job) -> FakeReady:
+        made.append(job)
+        return FakeReady(next(copies))
+
+    monkeypatch.setattr(abreast, "ready", ready)
+    out = tmp_path / "abreast.json"
+    abreast.measure(-1, out)
+    assert (made, out.exists()) == ([], False)
+    abreast.measure(5, out)
+    data = json.loads(out.read_text())
+    told = Counter(row["name"] for row in data["same"])
+    names = [abreast.name_of(population) for population in abreast.POPULATIONS]
+    assert [told[name] for name in names] == [3, 2, 3, 3, 3, 3]  # the second has no room for eight
+    assert len(data["sets"]) == abreast.SETS
+    assert all(len(set(row["names"])) == abreast.SET for row in data["sets"])
+    assert "| projected |" in abreast.page(data)
+    gains = gains_from(abreast.table_of(abreast.gains_in(data)).splitlines())
+    assert [one.size for one in gains] == [Size(**row["size"]) for row in data["same"]]
+    abreast.measure(5, out)
+    assert len(made) == 6
+    assert json.loads(out.read_text()) == data
 
 
 @pytest.mark.slow
