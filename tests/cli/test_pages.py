@@ -99,6 +99,7 @@ def test_results_that_are_not_there_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "page").exists()
 
 
+@pytest.mark.slow
 def test_every_command_speaks_json(tmp_path: Path) -> None:
     lines = {
         "tasks": (),

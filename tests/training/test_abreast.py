@@ -131,6 +131,7 @@ def test_one_that_fails_ends_no_other_and_is_told_at_once() -> None:
     assert said == [f"transformer on {JOBS[1].task} failed: It cannot be."]
 
 
+@pytest.mark.slow
 def test_who_finds_no_memory_is_for_later_and_keeps_none() -> None:
     """Whoever else is at work when the error is noted: another may have left just before."""
     held: list[ReferenceType[Tape]] = []
@@ -180,6 +181,7 @@ def test_what_waits_for_its_turn_when_all_is_over_records_nothing(monkeypatch: p
     assert (course.taken, course.outcomes, course.done) == (0, [], False)
 
 
+@pytest.mark.slow
 def test_when_time_is_over_it_is_over_for_all(tmp_path: Path) -> None:
     ends = threading.Event()
 

@@ -173,6 +173,7 @@ with ahead.compiling_ahead(jobs, tell=print) as second:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_it_does_not_outlive_the_process_that_trains(how: signal.Signals) -> None:
     """The real one, in the middle of its work, when its parent is ended without another word."""

@@ -274,6 +274,7 @@ def test_the_compiler_may_make_code_for_every_band(monkeypatch: pytest.MonkeyPat
         assert (config.recompile_limit, config.accumulated_recompile_limit) == (64, 2048)
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     training = replace(
         IN_BANDS, steps=1200, batch=32, eval_every=100, eval_examples=500, stop="each", solved=0.99

@@ -91,7 +91,10 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
     yield from process.stdout
 
 
-@pytest.mark.parametrize(("halving", "kills"), [(None, (2, 5)), (Halving(first=8), (4,))])
+@pytest.mark.parametrize(
+    ("halving", "kills"),
+    [pytest.param(None, (2, 5), marks=pytest.mark.slow), (Halving(first=8), (4,))],
+)
 def test_killed_again_and_again_it_ends_with_the_same_bytes(
     tmp_path: Path, halving: Halving | None, kills: tuple[int, ...]
 ) -> None:
