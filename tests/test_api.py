@@ -25,6 +25,7 @@ from separatrix.witnesses.solving import Solution
 SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 
 
+@pytest.mark.slow
 def test_every_name_works_after_every_submodule_is_imported(tmp_path: Path) -> None:
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
         importlib.import_module(module.name)

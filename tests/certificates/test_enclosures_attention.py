@@ -82,6 +82,7 @@ def check(system: NumberSystem, result: Attended, output: Numbers, weights: list
     assert result.weights.contains([sum(group, Fraction(0)) for group in weights])
 
 
+@pytest.mark.slow
 @every_system
 @pytest.mark.parametrize("seed", seeds(quick=20, slow=60))
 def test_computed_attention_lies_inside(system: NumberSystem, seed: int) -> None:

@@ -26,6 +26,7 @@ def exact(system: NumberSystem, values: Tensor) -> Box:
     return Box.exact(system.decode(system.encode(values)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("kind", ["relu", "reglu"])

@@ -41,6 +41,7 @@ def test_the_object_has_every_count() -> None:
     assert answer["grows"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(CONFIGS.iterdir()), ids=lambda path: path.stem)
 def test_every_page_fits_eighty_columns(path: Path) -> None:
     ran = run("audit", str(path), "--chart")

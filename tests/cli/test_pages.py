@@ -77,6 +77,7 @@ def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(separatrix, "make_atlas", lambda *_, **__: Path("page.html"), raising=False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_the_atlas_says_which_runs_it_does_not_show(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()

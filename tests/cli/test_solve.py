@@ -284,6 +284,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refused("solve", "is-tree", "--file", str(path)).endswith("cannot be read: Permission denied.")
 
 
+@pytest.mark.slow
 def test_as_a_process(tmp_path: Path) -> None:
     line = ["solve", "is-tree", "--input", TREE]
     ran = forked(f"import sys; from separatrix.cli import main; sys.exit(main({line!r}))", folder=tmp_path)

@@ -246,6 +246,7 @@ def test_a_mistake_of_ours_is_raised_and_ends_all() -> None:
     assert raised.traceback[-1].name == "work", "where it happened"
 
 
+@pytest.mark.slow
 def test_threads_wait_less_for_one_that_compiles() -> None:
     seen: list[float] = []
     before = sys.getswitchinterval()

@@ -195,6 +195,7 @@ def test_it_does_not_outlive_the_process_that_trains(how: signal.Signals) -> Non
     assert _all_gone([child])
 
 
+@pytest.mark.slow
 def test_a_long_plan_does_not_hold_up_the_work(card: pytest.MonkeyPatch) -> None:
     """Of a thousand jobs, to a process that never reads it: a pipe takes a twentieth of that."""
     real = subprocess.Popen
@@ -284,6 +285,7 @@ def _given(monkeypatch: pytest.MonkeyPatch, *lengths: int) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(line)))
 
 
+@pytest.mark.slow
 def test_what_finds_no_room_or_is_wrong_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, prepared: list[tuple[int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

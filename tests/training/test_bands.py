@@ -296,6 +296,7 @@ def test_who_comes_later_begins_with_the_shortest() -> None:
         assert same(one, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("halving", [None, Halving(first=24)])
 def test_cut_off_within_a_turn_it_goes_on_as_if_nothing_were(halving: Halving | None) -> None:
     job = job_of(LOOKUP, members=4, steps=48, eval_every=24, halving=halving)
@@ -331,6 +332,7 @@ def test_who_is_added_within_a_turn_waits_for_its_end() -> None:
     assert [seat.step for seat in course.seats] == [24, 0]
 
 
+@pytest.mark.slow
 def test_bands_save_operations() -> None:
     plain, banded = (cost_of(job_of(LOOKUP, bands=bands), device="cpu").flops for bands in (1, 4))
     positions = sum(padded_lengths(LOOKUP, 4)) / 4
