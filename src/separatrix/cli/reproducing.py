@@ -313,7 +313,7 @@ class _Call:
 
         for asked in self.asked:
             if asked.engine == "local":
-                local_engine(asked)
+                local_engine(asked)  # what could not be trained has no price
         store = self._store_if_any()
         solved = everything_known(store).runs
         plans = [

@@ -8,7 +8,7 @@ model has not learned its task is reckoned beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
@@ -16,7 +16,7 @@ from typing import Final, Literal
 from separatrix.experiments.cells import Study
 from separatrix.experiments.gains import Gains, gains_measured
 from separatrix.experiments.lanes import Part, Span, spans_of
-from separatrix.experiments.rates import Rates, rates_measured, seconds_per_step, size_of
+from separatrix.experiments.rates import Estimate, Rates, rates_measured, seconds_per_step, size_of
 from separatrix.experiments.scheduling import work_of
 from separatrix.options import require
 from separatrix.records import JsonObject
@@ -195,22 +195,20 @@ def projection_of(
     )
     further = [_undropped(job) if halving is False else job for job in study.further]
     reckoning = _Reckoning(
-        rates=rates or rates_measured(), gains=gains or gains_measured(), ends=_ends(solved), abreast=abreast
+        rates=rates or rates_measured(), gains=gains or gains_measured(), ends=_ends(solved)
     )
-    found, more = reckoning.together(jobs), reckoning.together(further)
+    found, more = _Together(jobs, reckoning), _Together(further, reckoning)
     return Projection(
         study=study.name,
         budget=study.budget,
         halving=drops,
         abreast=abreast,
-        jobs=found.jobs,
-        seconds=found.seconds,
-        ended_seconds=found.ended,
-        seconds_in_turn=replace(reckoning, abreast=1).together(jobs).seconds
-        if abreast > 1
-        else found.seconds,
-        further=more.jobs,
-        further_seconds=more.seconds,
+        jobs=found.times(abreast),
+        seconds=found.seconds(abreast),
+        ended_seconds=found.seconds_until_solved(abreast),
+        seconds_in_turn=found.seconds(1),
+        further=more.times(abreast),
+        further_seconds=more.seconds(abreast),
     )
 
 
@@ -219,100 +217,113 @@ def _undropped(job: Job) -> Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Together:
-    """Jobs, in the order in which they were given, and what they take in all."""
+class _Reckoned:
+    """A job and the parts in which it is done, none where the time of its steps is not known."""
 
-    jobs: tuple[JobTime, ...]
-    seconds: float
-    ended: float
+    job: Job
+    solved_at: int | None
+    steps: Mapping[Known, int]
+    how: tuple[str, ...]
+    whole: tuple[Part, ...]
+    until_solved: tuple[Part, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Reckoning:
-    """What times are reckoned from, and how jobs are done."""
+    """What the parts of a job are reckoned from."""
 
     rates: Rates
     gains: Gains
     ends: Ends
-    abreast: int
 
-    def together(self, jobs: Sequence[Job]) -> _Together:
-        """What the jobs take, the longest first."""
-        ordered = sorted(jobs, key=work_of, reverse=True)
-        ends = {job.key: _end_of(job, self.ends) for job in ordered}
-        steps = {job.key: _Steps.of(job, self.rates) for job in ordered}
-        known = [job for job in ordered if steps[job.key].are_known]
-        whole, ended = (
-            dict(zip((job.key for job in known), self._spans(known, steps, until), strict=True))
-            for until in ({}, ends)
-        )
-        return _Together(
-            jobs=tuple(
-                JobTime(
-                    job=job,
-                    seconds=whole[job.key].seconds if job.key in whole else None,
-                    ended=ended[job.key].seconds if job.key in ended else None,
-                    solved_at=ends[job.key],
-                    steps=steps[job.key].by_basis,
-                    how=steps[job.key].how,
-                )
-                for job in jobs
-            ),
-            seconds=max((one.ended for one in whole.values()), default=0.0),
-            ended=max((one.ended for one in ended.values()), default=0.0),
-        )
-
-    def _spans(
-        self, jobs: Sequence[Job], steps: Mapping[str, _Steps], until: Mapping[str, int | None]
-    ) -> tuple[Span, ...]:
-        parts = [
-            [self._part(job, one, steps[job.key]) for one in stretches_of(job, until=until.get(job.key))]
-            for job in jobs
-        ]
-        return spans_of(parts, lanes=self.abreast)
-
-    def _part(self, job: Job, stretch: Stretch, steps: _Steps) -> Part:
-        # An example at a look is taken to cost what one in a step does: it is only answered, but by a model
-        # that is not compiled.
-        taken = stretch.steps + stretch.looked_at / job.training.batch
-        compiling = self.rates.seconds_to_start(job.model.name, bands=job.training.bands)
-        size = size_of(job, members=stretch.rows)
-        assert size is not None, "the time of a step is known of populations that have a size"
-        return Part(
-            alone=steps.seconds[stretch.rows] * taken,
-            compiling=compiling if stretch.compiled else None,
-            speed=partial(self.gains.speed, size),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Steps:
-    """The steps of a job's populations, and what one takes in each number of rows where that is known."""
-
-    seconds: Mapping[int, float]
-    by_basis: Mapping[Known, int]
-    how: tuple[str, ...]
-    are_known: bool
-
-    @classmethod
-    def of(cls, job: Job, rates: Rates) -> _Steps:
-        whole = stretches_of(job)
-        estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=rates) for one in whole}
+    def of(self, job: Job) -> _Reckoned:
+        stretches, end = stretches_of(job), _end_of(job, self.ends)
+        estimates = {one.rows: seconds_per_step(job, members=one.rows, rates=self.rates) for one in stretches}
         found = {rows: one for rows, one in estimates.items() if one is not None}
         known = len(found) == len(estimates)
-        by_basis: dict[Known, int] = {}
-        for stretch in whole:
+        steps: dict[Known, int] = {}
+        for stretch in stretches:
             basis: Known = found[stretch.rows].basis if known else "not measured"
-            by_basis[basis] = by_basis.get(basis, 0) + stretch.steps
-        return cls(
-            seconds={rows: one.seconds for rows, one in found.items()},
-            by_basis=by_basis,
+            steps[basis] = steps.get(basis, 0) + stretch.steps
+        whole = self._parts(job, stretches, found) if known else ()
+        solved = stretches_of(job, until=end) if known and end is not None else ()
+        return _Reckoned(
+            job=job,
+            solved_at=end,
+            steps=steps,
             how=tuple(
                 f"{rows:,} {'row' if rows == 1 else 'rows'}: {one.basis}, {one.how}"
                 for rows, one in found.items()
             ),
-            are_known=known,
+            whole=whole,
+            until_solved=self._parts(job, solved, found) or whole,
         )
+
+    def _parts(
+        self, job: Job, stretches: Iterable[Stretch], estimates: Mapping[int, Estimate]
+    ) -> tuple[Part, ...]:
+        compiling = self.rates.seconds_to_start(job.model.name, bands=job.training.bands)
+        return tuple(
+            Part(
+                # An example at a look is taken to cost what one in a step does: it is only answered, but by a
+                # model that is not compiled.
+                alone=estimates[one.rows].seconds * (one.steps + one.looked_at / job.training.batch),
+                compiling=compiling if one.compiled else None,
+                speed=self._speed(job, one.rows),
+            )
+            for one in stretches
+        )
+
+    def _speed(self, job: Job, rows: int) -> Callable[[int], float]:
+        size = size_of(job, members=rows)
+        assert size is not None, "who has no size has no time of a step either"
+        return partial(self.gains.speed, size)
+
+
+class _Together:
+    """Jobs that are done with one another, the longest first."""
+
+    def __init__(self, jobs: Iterable[Job], reckoning: _Reckoning) -> None:
+        self._all = [reckoning.of(job) for job in jobs]
+        ordered = sorted(self._all, key=lambda one: work_of(one.job), reverse=True)
+        self._known = [one for one in ordered if one.whole]
+
+    def seconds(self, lanes: int) -> float:
+        """Until the last has ended."""
+        return _last(self._whole(lanes))
+
+    def seconds_until_solved(self, lanes: int) -> float:
+        """The same, if each ends where runs have solved its task."""
+        return _last(self._until_solved(lanes))
+
+    def times(self, lanes: int) -> tuple[JobTime, ...]:
+        """What each takes, in the order in which they were given."""
+        whole, ended = self._whole(lanes), self._until_solved(lanes)
+        return tuple(
+            JobTime(
+                job=one.job,
+                seconds=whole[one.job.key].seconds if one.whole else None,
+                ended=ended[one.job.key].seconds if one.whole else None,
+                solved_at=one.solved_at,
+                steps=one.steps,
+                how=one.how,
+            )
+            for one in self._all
+        )
+
+    def _whole(self, lanes: int) -> Mapping[str, Span]:
+        return self._spans([one.whole for one in self._known], lanes)
+
+    def _until_solved(self, lanes: int) -> Mapping[str, Span]:
+        return self._spans([one.until_solved for one in self._known], lanes)
+
+    def _spans(self, parts: Sequence[Sequence[Part]], lanes: int) -> Mapping[str, Span]:
+        keys = [one.job.key for one in self._known]
+        return dict(zip(keys, spans_of(parts, lanes=lanes), strict=True))
+
+
+def _last(spans: Mapping[str, Span]) -> float:
+    return max((one.ended for one in spans.values()), default=0.0)
 
 
 def _ends(runs: Iterable[Run]) -> Ends:
