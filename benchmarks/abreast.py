@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-import csv
 import gc
-import io
 import json
 import random
 import sys
@@ -39,9 +37,10 @@ import torch
 from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
 from benchmarks.markdown import table
 from benchmarks.populations import timed
+from benchmarks.step_rates import csv_of
 from separatrix.experiments.gains import GAIN_COLUMNS, Gain, Gains
 from separatrix.experiments.lanes import Part, spans_of
-from separatrix.experiments.protocols import S_RATES, named, s_model
+from separatrix.experiments.protocols import S_RATES, s_model
 from separatrix.experiments.rates import Size, size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
@@ -115,10 +114,9 @@ By different ones, where each has as much to do as takes the same time, and what
 
 def name_of(population: Population) -> str:
     """In words."""
-    label, layers, width, (asked, given), n, members = population
-    form = f" {given['form']}" if "form" in given else ""
-    many = f", {members} members" if members > 1 else ""
-    return f"{named(label, layers, width)} on {asked}{form} at {n}{many}"
+    job = job_of(population)
+    members = len(job.members)
+    return f"{job.short_name}, {members} members" if members > 1 else job.short_name
 
 
 def job_of(population: Population) -> Job:
@@ -266,13 +264,19 @@ def gains_in(data: dict[str, Any]) -> list[Gain]:
 
 def table_of(gains: Iterable[Gain]) -> str:
     """The gains as CSV, with figures as long as they are worth."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, GAIN_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for one in gains:
-        rest = {"abreast": one.abreast, "gain": f"{one.gain:.3g}", "device": one.device, "torch": one.torch}
-        writer.writerow({**vars(one.size), **rest})
-    return text.getvalue()
+    return csv_of(
+        GAIN_COLUMNS,
+        (
+            {
+                **vars(one.size),
+                "abreast": one.abreast,
+                "gain": f"{one.gain:.3g}",
+                "device": one.device,
+                "torch": one.torch,
+            }
+            for one in gains
+        ),
+    )
 
 
 def expected(sizes: Sequence[Size], gains: Gains) -> float:

@@ -101,22 +101,29 @@ def _order(rate: Rate) -> tuple[object, ...]:
 
 def table_of(rates: Iterable[Rate]) -> str:
     """The rates as CSV, with figures as long as they are worth."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for rate in rates:
-        start = "" if rate.start_seconds is None else f"{rate.start_seconds:.1f}"
-        writer.writerow(
+    return csv_of(
+        COLUMNS,
+        (
             {
                 **vars(rate.size),
                 "compiled": "yes" if rate.compiled else "no",
                 "steps_per_second": f"{rate.steps_per_second:.5g}",
-                "start_seconds": start,
+                "start_seconds": "" if rate.start_seconds is None else f"{rate.start_seconds:.1f}",
                 "how": rate.how,
                 "device": rate.device,
                 "torch": rate.torch,
             }
-        )
+            for rate in rates
+        ),
+    )
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Rows as CSV, with a head."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 
