@@ -215,7 +215,6 @@ def _name(entry: Entry) -> str:
     return f"{entry.theorem}-{entry.task}-{entry.family}-{entry.variant}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("entry", _LAWFUL, ids=_name)
 def test_laws_of_witnesses_are_what_they_measure(entry: Entry) -> None:
     compared = sum(_measures_as_the_law_says(entry, n) for n in _quick(entry, (16, 20, 64))[:4])

@@ -130,7 +130,6 @@ def test_margins_are_below_every_input(kind: str, seed: int) -> None:
     assert positive > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["transformer", "llama"])
 def test_what_is_below_the_output_is_below_everywhere(kind: str) -> None:
     """Linear functions of the stream behind the map are bounded from below, whatever their sign."""
