@@ -104,6 +104,48 @@ def test_steps_and_looks_are_side_by_side_and_populations_made_one_by_one(
     assert len(found.done) == 2
 
 
+def test_what_is_recorded_goes_on_while_another_has_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Turn()
+    course = Course(JOBS[0], replace(placing_for(JOBS[0], device="cpu"), turn=turn))
+    taken: list[bool] = []
+
+    def steps() -> None:
+        with course._recorded() as ready:
+            taken.append(ready)
+
+    monkeypatch.setattr(course.engine, "_graphs", {0: None})
+    thread = threading.Thread(target=steps, daemon=True)
+    with turn.taken():
+        thread.start()
+        thread.join(PATIENCE)
+        assert taken == [True]
+    monkeypatch.setattr(course.engine, "_graphs", {})
+    thread = threading.Thread(target=steps, daemon=True)
+    with turn.taken():
+        thread.start()
+        thread.join(0.2)
+        assert taken == [True]
+    thread.join(PATIENCE)
+    assert taken == [True, True]
+
+
+def test_the_compiler_forgets_the_others_before_each_population(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not when one is made: lanes make theirs before the first of them is compiled."""
+    told: list[str] = []
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module, **_: None)
+    monkeypatch.setattr(torch.compiler, "reset", lambda: told.append("reset"))
+    placing = [replace(placing_for(job, device="cpu", compiled=True), turn=Turn()) for job in JOBS[:2]]
+    engines = [Course(job, place).engine for job, place in zip(JOBS[:2], placing, strict=True)]
+    assert told == []
+    for engine in (*engines, *engines):
+        told.append("steps")
+        engine.run(2)
+    assert told == ["steps", "reset", "steps", "reset", "steps", "steps"]
+    engines[0].another().run(1)
+    assert told[-1] == "steps"
+
+
 def test_steps_that_are_not_recorded_keep_the_turn() -> None:
     turn = Turn()
     course = Course(JOBS[0], replace(placing_for(JOBS[0], device="cpu"), turn=turn))

@@ -203,8 +203,12 @@ class Course:
     @contextmanager
     def _recorded(self, halt: Callable[[], bool] | None = None) -> Iterator[bool]:
         """The block in which steps are taken, and whether any is to be: not if all is over when the turn to
-        record them comes. Steps that cannot be recorded may compile at any of them.
+        record them comes. What is recorded needs no turn, whatever others compile meanwhile; steps that
+        cannot be recorded may compile at any of them.
         """
+        if self.engine.is_recorded:
+            yield True
+            return
         with self._in_turn():
             ready = self.placing.turn is None or halt is None or not halt()
             replayed = ready and self.engine.record()

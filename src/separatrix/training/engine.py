@@ -7,6 +7,7 @@ so they do on a GPU for a model that cannot be recorded.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -105,6 +106,7 @@ class Engine:
         self.packed, self.state, self.rates, self.meters = packed, state, rates, meters
         self.device = packed.values.device
         self._compiled = compiled
+        self._warm_ups = _WARM_UPS
         self._bands = torch.arange(training.bands, device=self.device).unbind()
         self._lengths = padded_lengths(task, training.bands)
         self._usual_labels = None if training.bands == 1 else training.batch * labels_on_average(task)
@@ -117,10 +119,8 @@ class Engine:
         self._asked: Callable[..., Questions] = self._ask
         self._judged: Callable[..., Judged] = judged
         self._updated: Callable[..., None] = update
+        self._is_new = True
         if self._compiled:
-            # What was compiled for other shapes is of no use, and too much of it makes the compiler give up.
-            torch.compiler.reset()
-            _allow_compiling(self.training.bands)
             for part in self.population.fusible:
                 part.compile(dynamic=False)
             self._asked = torch.compile(self._ask, dynamic=False)
@@ -137,17 +137,39 @@ class Engine:
             else:
                 self._step(band)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether steps are only replayed from now on."""
+        return len(self._graphs) == self.training.bands
+
     def record(self) -> bool:
         """Record the steps of all bands, if they can be and are not yet; whether they are.
 
         The graphs share their memory, since none leaves anything there that another reads, and the longest
         come first, so that it is enough for the others.
         """
+        if self._compiled and self._is_new:
+            # What was compiled for other populations is of no use, and too much of it makes the compiler give
+            # up. Not before: several may be made before the first of them is compiled.
+            torch.compiler.reset()
+            _allow_compiling(self.training.bands)
+        self._is_new = False
         recorded = self.device.type == "cuda" and self.population.recordable
         if recorded and not self._graphs:
             for number in reversed(range(self.training.bands)):
                 self._graphs[number] = self._graph_of(number)
         return recorded
+
+    def another(self) -> Engine:
+        """The same steps of the same weights, to be recorded once more on the stream that is then at hand.
+
+        Nothing is compiled again; two that take their steps at once spoil the weights.
+        """
+        assert not self._is_new, "what took no step yet is not compiled"
+        other = copy.copy(self)
+        other._graphs, other._warm_ups = {}, 1
+        vars(other).pop("_aside", None)
+        return other
 
     def _step(self, band: int) -> None:
         asked = self._asked(self.rates.seed, self.state.step, self._bands[band])
@@ -179,7 +201,7 @@ class Engine:
         at_hand = torch.cuda.current_stream(self.device)
         aside.wait_stream(at_hand)
         with torch.cuda.stream(aside):
-            for _ in range(_WARM_UPS):
+            for _ in range(self._warm_ups):
                 self._step(band)
         at_hand.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
