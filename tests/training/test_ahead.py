@@ -67,7 +67,7 @@ def test_lanes_need_their_next_populations_at_the_same_time() -> None:
 
 
 def test_on_a_cpu_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_started", lambda *given: pytest.fail(str(given)))
+    monkeypatch.setattr(ahead, "started", lambda *given: pytest.fail(str(given)))
     with compiling_ahead([job_of(8), job_of(9)], device="cpu", tell=pytest.fail):
         pass
 
@@ -89,7 +89,7 @@ def test_where_it_is_of_no_use_nothing_is_started(
     card: pytest.MonkeyPatch, jobs: Sequence[int], given: dict[str, Any], memory: int
 ) -> None:
     card.setattr(ahead, "memory_of", lambda device: memory * 10**9)
-    card.setattr(ahead, "_started", lambda *given: pytest.fail(str(given)))
+    card.setattr(ahead, "started", lambda *given: pytest.fail(str(given)))
     with compiling_ahead([job_of(n) for n in jobs], tell=pytest.fail, **given):
         pass
 
@@ -126,7 +126,7 @@ def test_it_ends_with_the_work_and_with_all_that_it_started(
     card: pytest.MonkeyPatch, error: type[BaseException] | None
 ) -> None:
     found: list[Any] = []
-    card.setattr(ahead, "_started", _sleeping(found))
+    card.setattr(ahead, "started", _sleeping(found))
     with (
         nullcontext() if error is None else pytest.raises(error),
         compiling_ahead([job_of(8), job_of(9)], backend="triton", own_code=True, tell=pytest.fail),
@@ -193,6 +193,14 @@ def test_it_does_not_outlive_the_process_that_trains(how: signal.Signals) -> Non
     parent.wait(30)
     parent.stdout.close()
     assert _all_gone([child])
+
+
+@pytest.mark.slow
+def test_it_ends_well_by_itself_while_the_one_that_trains_goes_on() -> None:
+    process = ahead.started(Plan(jobs=(job_of(8, members=1),)), ["--device", "cpu"])
+    assert process.wait(60) == 0
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 @pytest.mark.slow
@@ -282,7 +290,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def _given(monkeypatch: pytest.MonkeyPatch, *lengths: int) -> None:
     plan = Plan(jobs=tuple(job_of(n, members=n) for n in lengths))
     line = json.dumps(plan.to_json()).encode() + b"\nnothing of this is read"
-    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(line)))
+    given = TextIOWrapper(BytesIO(line))
+    given.fileno = lambda: -1  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", given)
 
 
 @pytest.mark.slow
@@ -304,7 +314,7 @@ def test_what_finds_no_room_or_is_wrong_is_passed_over(
 
 def test_work_without_room_is_done_again_when_nothing_else_is(card: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
-    card.setattr(ahead, "_started", _sleeping(found))
+    card.setattr(ahead, "started", _sleeping(found))
     tries: list[bool] = []
 
     def work() -> str:

@@ -33,7 +33,7 @@ from separatrix.training.running import chosen_device, prepare_job
 from separatrix.training.stretches import stretches_of
 from separatrix.training.views import in_one_line
 
-__all__ = ["Ahead", "child_environment", "compiling_ahead", "main", "to_compile"]
+__all__ = ["Ahead", "child_environment", "compiling_ahead", "main", "started", "to_compile"]
 
 Found = TypeVar("Found")
 _SHARE_OF_MEMORY: Final = 0.25
@@ -49,12 +49,17 @@ class Ahead:
     def __init__(self, process: subprocess.Popen[bytes] | None = None, said: IO[bytes] | None = None) -> None:
         self._process, self._said = process, said
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there is one that has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def stop(self) -> bool:
         """End it, and those that it started; whether it was at work."""
+        was_at_work = self.is_at_work
         process, self._process = self._process, None
         if process is None:
             return False
-        was_at_work = process.poll() is None
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # it has nothing to save
         with suppress(subprocess.TimeoutExpired):
@@ -132,7 +137,7 @@ def compiling_ahead(
         return
     words = ["--device", str(where), "--backend", backend, *(["--own-code"] if own_code else [])]
     with tempfile.TemporaryFile() as said:
-        ahead = Ahead(_started(Plan(jobs=rest), words, said), said)
+        ahead = Ahead(started(Plan(jobs=rest), words, said), said)
         try:
             yield ahead
         finally:
@@ -142,7 +147,10 @@ def compiling_ahead(
                 tell(f"Compiling ahead ended early, which cost nothing but time: {failure}")
 
 
-def _started(plan: Plan, words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
+def started(plan: Plan, words: Sequence[str], said: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+    """A process that compiles what a plan needs. It ends when its standard input does; what it has to say
+    goes to `said`, or to standard error.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "separatrix.training.ahead", *words],
         stdin=subprocess.PIPE,
@@ -176,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--own-code", action="store_true")
     options = parser.parse_args(argv)
     line = sys.stdin.buffer.readline(MOST_BYTES + 1)
-    threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(sys.stdin.fileno(),), daemon=True).start()
     device = chosen_device(options.device)
     _keep_to_the_side(device)
     failed = False
@@ -199,9 +207,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(failed)
 
 
-def _end_with(stream: IO[bytes]) -> None:
-    """When the stream ends, so does this process at once, with the compilers that it started."""
-    stream.read()
+def _end_with(stream: int) -> None:
+    """When the stream of this number ends, so does this process at once, with the compilers that it started.
+
+    It is not read through Python's own buffer: whoever waits for that holds a lock that a process which ends
+    by itself needs, and would die for want of.
+    """
+    while os.read(stream, 4096):
+        pass
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
