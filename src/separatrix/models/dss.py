@@ -24,7 +24,7 @@ from separatrix.accounting import StatePart, recurrent_state
 from separatrix.models import MODELS
 from separatrix.models.feed_forward import Perceptron
 from separatrix.models.kernels.choice import Backend
-from separatrix.models.kernels.diagonal import Pair, powers, product
+from separatrix.models.kernels.diagonal import Pair, exponential_less_one, powers, product
 from separatrix.models.kernels.long_convolution import convolution_at, long_convolution
 from separatrix.models.laws import Numbers, constant, fixed, normal, uniform
 from separatrix.models.members import LayerNorm, Linear, taken
@@ -59,9 +59,8 @@ class StateSpace(Mixer):
         return -self.log_decay.exp().unsqueeze(1) * step, self.frequency.unsqueeze(1) * step
 
     def coefficients(self) -> Pair:
-        """w_n (e^{Λ_n Δ} − 1)/Λ_n, without the cancellation that a small Δ brings into the difference."""
-        decay, angle = self.exponents()
-        grown = decay.expm1() * angle.cos() - 2 * (angle / 2).sin().square(), decay.exp() * angle.sin()
+        """w_n (e^{Λ_n Δ} − 1)/Λ_n."""
+        grown = exponential_less_one(*self.exponents())
         real, imag = -self.log_decay.exp().unsqueeze(1), self.frequency.unsqueeze(1)
         size = real.square() + imag.square()
         mixed = product((self.mixing[:, 0], self.mixing[:, 1]), grown)

@@ -18,7 +18,7 @@ from torch import Tensor
 from separatrix.models.kernels.choice import Backend, chosen
 from separatrix.models.kernels.long_convolution import toeplitz
 
-__all__ = ["Pair", "diagonal_recurrence", "powers", "product"]
+__all__ = ["Pair", "diagonal_recurrence", "exponential_less_one", "powers", "product"]
 
 Pair: TypeAlias = tuple[Tensor, Tensor]
 """The real and the imaginary parts of complex numbers."""
@@ -37,7 +37,19 @@ def powers(
     return found
 
 
-# An operator of its own, because a compiler fuses sines into the sums of the gradient, and that code took
+def exponential_less_one(decay: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> Pair:
+    """exp(decay + i · angle) − 1, without the cancellation that small numbers bring into the difference."""
+    if not decay.is_cuda:
+        return _less_one_by_formula(decay, angle)
+    found: Pair = _less_one(decay, angle)
+    return found
+
+
+def _less_one_by_formula(decay: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> Pair:
+    return decay.expm1() * angle.cos() - 2 * (angle / 2).sin().square(), decay.exp() * angle.sin()
+
+
+# Operators of their own, because a compiler fuses sines into the sums of the gradient, and that code took
 # minutes to compile. What is saved are the results: backwards there are only products.
 @torch.library.custom_op(
     "separatrix::complex_exponential",
@@ -66,6 +78,30 @@ def _exponential_gradients(ctx: Any, *gradients: Tensor) -> Pair:
 
 
 _exponential.register_autograd(_exponential_gradients, setup_context=_keep_results)
+
+
+@torch.library.custom_op(
+    "separatrix::complex_exponential_less_one",
+    mutates_args=(),
+    schema="(Tensor real, Tensor imag) -> (Tensor, Tensor)",
+)
+def _less_one(real: Float[Tensor, "*shape"], imag: Float[Tensor, "*shape"]) -> Pair:
+    """exp(real + i · imag) − 1."""
+    return _less_one_by_formula(real.contiguous(), imag.contiguous())
+
+
+@_less_one.register_fake
+def _(real: Tensor, imag: Tensor) -> Pair:
+    return real.new_empty(real.shape), real.new_empty(real.shape)
+
+
+def _less_one_gradients(ctx: Any, *gradients: Tensor) -> Pair:
+    """The conjugate of the exponential times what came back."""
+    real, imag = ctx.saved_tensors
+    return product((gradients[0], gradients[1]), (1 + real, -imag))
+
+
+_less_one.register_autograd(_less_one_gradients, setup_context=_keep_results)
 
 
 def product(first: Pair, second: Pair) -> Pair:
