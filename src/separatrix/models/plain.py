@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final
@@ -186,7 +186,8 @@ class _Copies(MemberModule):
         with warnings.catch_warnings():
             # A member's weights are slices of stacked ones and never one block, as cuDNN would have them.
             warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous")
-            return self._called(inputs)
+            with _without_onednn() if _is_refused(inputs) else nullcontext():
+                return self._called(inputs)
 
     def _called(
         self, inputs: Shaped[Tensor, "member batch pos *width"]
@@ -203,6 +204,23 @@ class _Copies(MemberModule):
                 # It may read full length in float32 on a CPU and nothing else.
                 raise unreadable(self._name, row, error) from error
         return torch.stack(outputs)
+
+
+def _is_refused(inputs: Tensor) -> bool:
+    """Whether oneDNN would not have LSTMs on this processor as they are asked for here."""
+    rounds = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    return rounds and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """In the block all is torch's own: oneDNN refuses LSTMs in bfloat16 on processors that have no such
+    products, where torch's own take them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TF32 acceleration on top of oneDNN")
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
 
 
 @dataclass(frozen=True, kw_only=True)
