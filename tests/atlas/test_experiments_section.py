@@ -190,6 +190,17 @@ def test_pairs_that_the_papers_hold_apart_are_counted(content: Content, tmp_path
     assert "More than 5 points from the paper with all steps taken: LSTM-(3,256) at N = 100" in text
 
 
+@pytest.mark.slow
+def test_pairs_whose_better_one_has_steps_left_are_counted_apart(content: Content, tmp_path: Path) -> None:
+    study = only_panel(*LOOKUP)
+    put_runs(tmp_path, study.study, "index-lookup", {("LSTM-(3,256)", 100): 180, ("TF-(1,64)", 100): 1000})
+    put_runs(tmp_path, study.study, "index-lookup", {("Mamba-(6,256)", 100): 20}, steps=1000)
+    section = collect_experiments(kept_in(tmp_path), studies=[study])
+    assert (section.kept, section.lost, section.later, section.waiting) == (1, 0, 1, 34)
+    text = said(shown(content, kept_in(tmp_path), study))
+    assert "0 do not, 1 do not yet, the better one having steps left, and 34 wait for runs" in text
+
+
 def test_cells_show_how_much_of_the_steps_they_had(tmp_path: Path) -> None:
     study = only_panel(*LOOKUP)
     runs = [

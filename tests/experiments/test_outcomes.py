@@ -10,7 +10,14 @@ import pytest
 
 from separatrix.experiments import study_of
 from separatrix.experiments.cells import Cell, Measured, Panel, Study
-from separatrix.experiments.outcomes import CellOutcome, Separation, StudyOutcome, fitting, outcome_of
+from separatrix.experiments.outcomes import (
+    CellOutcome,
+    PanelOutcome,
+    Separation,
+    StudyOutcome,
+    fitting,
+    outcome_of,
+)
 from separatrix.experiments.protocols import Settings
 from separatrix.store import Result, Store, wilson
 from separatrix.training.jobs import Job
@@ -244,7 +251,49 @@ def test_exactly_ten_points_are_not_more_than_ten() -> None:
 def test_an_order_is_kept_where_the_intervals_lie_apart(better: int, worse: int, kept: bool) -> None:
     outcome = outcome_with(LOOKUP, {(DSS, 100): better, (LSTM, 100): worse})
     (pair,) = (pair for pair in outcome.panels[0].separations() if pair.kept is not None)
-    assert pair == Separation(column=100, better=DSS, worse=LSTM, kept=kept)
+    assert pair == Separation(column=100, better=DSS, worse=LSTM, kept=kept, open=False)
+
+
+@pytest.mark.parametrize(
+    ("better", "full", "worse", "opened"),
+    [
+        (100, False, 180, True),
+        (100, True, 180, False),  # it had all its steps
+        (100, False, 290, True),  # in the paper it has 18.2 %
+        (100, False, 320, False),  # that is too much, whatever the better one comes to
+        (400, False, 180, False),  # it is kept
+        (None, False, 180, True),
+        (100, True, None, True),
+    ],
+)
+def test_a_pair_is_open_while_the_better_one_can_come_out_above(
+    better: int | None, full: bool, worse: int | None, opened: bool
+) -> None:
+    scores = {(DSS, 100): better, (LSTM, 100): worse}
+    ran = {place: count for place, count in scores.items() if count is not None}
+    (panel,) = outcome_with(LOOKUP, ran).panels
+    begun = replace(panel, cells=tuple(replace(one, full_budget=full) for one in panel.cells))
+    assert _pair(begun, 100, DSS, LSTM).open is opened
+
+
+def test_what_is_never_trained_has_no_steps_left() -> None:
+    study = study_of("w-hotpot", PAPER)
+    places = [(cell.row, cell.column) for cell in study.panels[0].cells]
+    measured = {
+        (study.panels[0].name, row, column): Measured(right=50, examples=100) for row, column in places
+    }
+    panel = outcome_of(study, known([]), measured=measured).panels[0]
+    assert panel.separations()
+    assert not any(pair.open or pair.kept for pair in panel.separations())
+
+
+def _pair(panel: PanelOutcome, column: int, better: str, worse: str) -> Separation:
+    [found] = [
+        pair
+        for pair in panel.separations()
+        if (pair.column, pair.better, pair.worse) == (column, better, worse)
+    ]
+    return found
 
 
 def test_everything_is_json() -> None:
@@ -252,7 +301,8 @@ def test_everything_is_json() -> None:
     fields = json.loads(json.dumps(outcome.to_fields(), allow_nan=False))
     assert (fields["experiment"], fields["budget"], fields["source"]) == ("s-fig2", "paper", "S, figure 2")
     (panel,) = fields["panels"]
-    assert {"column": 100, "better": DSS, "worse": LSTM, "kept": True} in panel["separations"]
+    pair = {"column": 100, "better": DSS, "worse": LSTM, "kept": True, "open": False}
+    assert pair in panel["separations"]
     (cell,) = (cell for cell in panel["cells"] if (cell["row"], cell["column"]) == (DSS, 100))
     assert (cell["state"], cell["accuracy"], cell["paper"], cell["runs"]) == ("done", 0.4, 0.396, 1)
     assert cell["interval"] == list(wilson(400, 1000))

@@ -139,6 +139,17 @@ def test_which_pairs_keep_their_order(right: dict[str, int], rest: str) -> None:
     assert text in lines_below(panel)
 
 
+def test_pairs_whose_better_one_has_steps_left_are_told_apart() -> None:
+    study = narrowed(LOOKUP, (MAMBA, DSS, TF), (20, 100))
+    (panel,) = outcome_with(study, {(MAMBA, 100): 300, (DSS, 100): 400, (TF, 100): 390}).panels
+    begun = replace(
+        panel, cells=tuple(replace(one, full_budget=one.cell.row != MAMBA) for one in panel.cells)
+    )
+    assert separations_text(begun).endswith(
+        f"{NONE}, 1 does not ({TF} over {DSS} at N = 100), 1 does not yet, the better one having steps left."
+    )
+
+
 def test_one_pair_and_none() -> None:
     (one,) = outcome_with(narrowed(LOOKUP, (MAMBA, DSS), (100,)), {}).panels
     assert separations_text(one).startswith("Of the 1 pair of models")

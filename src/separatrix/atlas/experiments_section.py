@@ -90,6 +90,8 @@ class ExperimentsSection:
     pairs: int = 0
     kept: int = 0
     lost: int = 0
+    later: int = 0
+    """Pairs that are not kept, of which the better one has steps left."""
 
     @property
     def cells(self) -> int:
@@ -109,7 +111,7 @@ class ExperimentsSection:
     @property
     def waiting(self) -> int:
         """Pairs of which one was not run."""
-        return self.pairs - self.kept - self.lost
+        return self.pairs - self.kept - self.lost - self.later
 
 
 def collect_experiments(kept: Kept, *, studies: Sequence[Asked] | None = None) -> ExperimentsSection:
@@ -123,7 +125,8 @@ def collect_experiments(kept: Kept, *, studies: Sequence[Asked] | None = None) -
         studies=tuple(cards),
         pairs=len(pairs),
         kept=sum(pair.kept is True for pair in pairs),
-        lost=sum(pair.kept is False for pair in pairs),
+        lost=sum(pair.kept is False and not pair.open for pair in pairs),
+        later=sum(pair.kept is False and pair.open for pair in pairs),
     )
 
 

@@ -119,6 +119,10 @@ class Separation:
     worse: str
     kept: bool | None
     """None where one of them was not run."""
+    open: bool
+    """Whether that may still come: one was not run, or the better one has steps left and the worse one is not
+    so far above the paper as the two are apart there at the least.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +145,7 @@ class PanelOutcome:
         for column in self.panel.columns:
             printed = [one for one in self.cells if one.cell.column == column and one.paper is not None]
             found += [
-                Separation(column=column, better=a.cell.row, worse=b.cell.row, kept=_in_order(a, b))
+                _separation(a, b)
                 for a in printed
                 for b in printed
                 if _beyond((a.paper or 0.0) - (b.paper or 0.0), SEPARATED)
@@ -351,10 +355,20 @@ def _printed(table: Published | None, cell: Cell) -> tuple[float | None, str]:
     return table.number(cell.row, cell.column), table.words(cell.row, cell.column)
 
 
-def _in_order(better: CellOutcome, worse: CellOutcome) -> bool | None:
-    if better.interval is None or worse.interval is None:
-        return None
-    return better.interval.low > worse.interval.high
+def _separation(better: CellOutcome, worse: CellOutcome) -> Separation:
+    kept, open_still = None, True
+    if better.interval is not None and worse.interval is not None:
+        kept = better.interval.low > worse.interval.high
+        has_steps = better.best is not None and not better.full_budget
+        too_good = _beyond(worse.interval.low - (worse.paper or 0.0), SEPARATED)
+        open_still = not kept and has_steps and not too_good
+    return Separation(
+        column=better.cell.column,
+        better=better.cell.row,
+        worse=worse.cell.row,
+        kept=kept,
+        open=open_still,
+    )
 
 
 def _beyond(distance: float, bar: float) -> bool:

@@ -151,19 +151,22 @@ def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:
 
 
 def separations_text(panel: PanelOutcome) -> str:
-    """How many of the pairs that the paper holds apart come in its order here, and which do not."""
+    """How many pairs that the paper holds apart come in its order here or may yet, and which do not."""
     pairs = panel.separations()
     bar = f"{100 * SEPARATED:.0f} points"
     if not pairs:
         return f"The paper gives no two models more than {bar} apart here."
-    kept, lost, unknown = ([pair for pair in pairs if pair.kept is state] for state in (True, False, None))
+    kept, apart, unknown = ([pair for pair in pairs if pair.kept is state] for state in (True, False, None))
+    lost, later = ([pair for pair in apart if pair.open is state] for state in (False, True))
     counted = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
     text = (
         f"Of the {counted} of models that the paper holds more than {bar} apart, {len(kept):,} "
         f"{_keeps(kept)} order here with disjoint intervals"
     )
     if lost:
-        text += f", {len(lost):,} {'does' if len(lost) == 1 else 'do'} not ({_listed(_pairs(panel, lost))})"
+        text += f", {_do_not(lost)} ({_listed(_pairs(panel, lost))})"
+    if later:
+        text += f", {_do_not(later)} yet, the better one having steps left"
     if unknown:
         text += f", and {len(unknown):,} {'waits' if len(unknown) == 1 else 'wait'} for runs"
     return f"{text}."
@@ -251,6 +254,10 @@ def _capital(text: str) -> str:
 
 def _keeps(pairs: Sequence[Separation]) -> str:
     return "keeps its" if len(pairs) == 1 else "keep their"
+
+
+def _do_not(pairs: Sequence[Separation]) -> str:
+    return f"{len(pairs):,} {'does' if len(pairs) == 1 else 'do'} not"
 
 
 def _pairs(panel: PanelOutcome, pairs: Iterable[Separation]) -> list[str]:
