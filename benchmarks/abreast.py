@@ -1,32 +1,33 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
+    python -m benchmarks.abreast --prepare 10      # on a GPU: so many processes compile what is measured
     python -m benchmarks.abreast [--minutes 8]     # on a GPU
     python -m benchmarks.abreast --page            # anywhere: the page and the table of the package anew
 
-Populations of S's figures, whole and with the members that halving leaves: each alone, then two, four and
-eight of it, and sets of four different ones. In a set each has as much to do as takes it the same time
+Populations of S's figures as they are trained, whole and with the members that halving leaves: each alone,
+then several of it, and sets of four different ones. In a set each has as much to do as takes it the same time
 alone, so that a set of four that takes as long as one has gained four. What is recorded again on another
 stream writes to the same weights, which spoils what it learns and not how long that takes.
 
-Lengths do not come in bands here, as they do in training: compiling takes a quarter of the time, and what
-computes more leaves no more of the card to others. Figures go to `results/abreast.json`, each as soon as it
-is known; a later call goes on. The page is `results/abreast.md`, and projections take theirs from
-`separatrix/experiments/data/gains.csv`.
+Figures go to `results/abreast.json`, each as soon as it is known; a later call goes on. The page is
+`results/abreast.md`, projections take gains from `separatrix/experiments/data/gains.csv`, and
+`benchmarks.step_rates gather` takes the speeds alone. `--only mamba` is about the populations with that in
+their name.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import gc
 import json
+import os
 import random
 import sys
 import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -34,24 +35,24 @@ from typing import Any, Final
 
 import torch
 
+from benchmarks import step_rates
 from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
 from benchmarks.markdown import table
 from benchmarks.populations import timed
-from benchmarks.step_rates import csv_of
 from separatrix.experiments.gains import GAIN_COLUMNS, Gain, Gains
 from separatrix.experiments.lanes import Part, spans_of
-from separatrix.experiments.protocols import S_RATES, s_model
+from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.experiments.rates import Size, size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
+from separatrix.training.ahead import Ahead, started
 from separatrix.training.course import Course
 from separatrix.training.engine import Engine
-from separatrix.training.jobs import Job, job_for
-from separatrix.training.recipes import Member, Training
+from separatrix.training.jobs import Job, Plan
 from separatrix.training.running import placing_for
 
 HERE = Path(__file__).parent
-DATA = HERE / "results" / "abreast.json"
+DATA = step_rates.ABREAST
 PAGE = HERE / "results" / "abreast.md"
 TABLE = Path(str(files("separatrix.experiments"))) / "data" / "gains.csv"
 DYCK: Asked = ("dyck", {})
@@ -70,24 +71,37 @@ SIZES: Final[tuple[tuple[str, int, int, Asked, int], ...]] = (
     ("RetNet", 2, 64, NCP, 800),
     ("LinTF", 2, 64, NCP, 800),
     ("TF", 2, 64, NCP, 800),
-    ("TF", 1, 64, LOOKUP, 400),
-    ("Mamba", 2, 256, LOOKUP, 400),
     ("LSTM", 2, 256, RANDOM, 400),
-    ("DSS", 2, 256, RANDOM, 400),
     ("Mamba", 6, 256, LOOKUP, 100),
     ("RetNet", 6, 256, LOOKUP, 100),
     ("LinTF", 6, 256, LOOKUP, 100),
     ("DSS", 6, 256, LOOKUP, 100),
     ("Mamba", 2, 1024, LOOKUP, 100),
-    ("TF", 1, 256, DYCK, 400),
+    ("Mamba", 2, 256, LOOKUP, 400),
+    ("RetNet", 2, 256, RANDOM, 400),
+    ("LinTF", 2, 256, RANDOM, 400),
+    ("DSS", 2, 256, RANDOM, 400),
     ("TF", 2, 256, RANDOM, 400),
+    ("TF", 1, 64, LOOKUP, 400),
+    ("TF", 1, 256, DYCK, 400),
     ("Mamba", 2, 32, LOOKUP, 50),
 )
 """Each speaks for all that are smaller in every way; those first on which most hours rest."""
+ALONE: Final = 18
+"""So many of the sizes are measured with one member before any is with seven."""
 POPULATIONS: Final[tuple[Population, ...]] = tuple(
-    (*size, members) for members in (1, 7, 3) for size in SIZES
+    (*size, members)
+    for members, sizes in (
+        (1, SIZES[:ALONE]),
+        (7, SIZES[:ALONE]),
+        (1, SIZES[ALONE:]),
+        (7, SIZES[ALONE:]),
+        (3, SIZES),
+    )
+    for size in sizes
 )
 LANES: Final = (2, 4, 8)
+"""So many of the same at once; two only where somebody measured it before."""
 SECONDS: Final = 0.5
 SLICES: Final = 40
 SETS, SET = 12, 4
@@ -120,35 +134,35 @@ def name_of(population: Population) -> str:
 
 
 def job_of(population: Population) -> Job:
-    """As a job."""
+    """As a job of the paper's protocol."""
     label, layers, width, (asked, given), n, members = population
-    return job_for(
-        task(asked, n=n, **given),
-        s_model(label, layers=layers, width=width, task=asked),
-        members=[Member(lr=rate) for rate in S_RATES[:members]],
-        training=Training(precision="bfloat16"),
+    whole = s_protocol(Settings(budget="paper", halving=False), label).job(
+        task(asked, n=n, **given), s_model(label, layers=layers, width=width, task=asked)
     )
+    return replace(whole, members=whole.members[:members])
+
+
+def lanes_of(population: Population) -> tuple[int, ...]:
+    """How many of it are tried at once: of several members fewer, since they leave less of the card idle."""
+    return (4, 8) if population[-1] == 1 else (4,)
 
 
 @dataclass
 class Ready:
-    """Recorded steps on a stream of their own, with the seconds of one alone."""
+    """Recorded steps on a stream of their own. A turn is a step of each band; `seconds` is of one alone."""
 
     engine: Engine
     stream: Any
     seconds: float = 0.0
 
-    def run(self, steps: int) -> None:
+    def run(self, turns: int) -> None:
         """Take so many, without waiting for them."""
         with torch.cuda.stream(self.stream):
-            self.engine.run(steps)
+            self.engine.run(turns * self.engine.training.bands)
 
     def again(self) -> Ready:
         """The same steps of the same weights, recorded once more on another stream."""
-        engine = copy.copy(self.engine)
-        engine._graphs = {}
-        vars(engine).pop("_aside", None)
-        return _recorded(engine, _stream(), self.seconds)
+        return _recorded(self.engine.another(), _stream(), self.seconds)
 
 
 def _stream() -> Any:
@@ -174,35 +188,57 @@ def ready(job: Job) -> Ready:
 
 def gain_of(together: Sequence[Ready]) -> float:
     """How many times as much is done as one after another, each with as much to do as takes the same time."""
-    steps = [max(1, round(SECONDS / one.seconds)) for one in together]
+    turns = [max(1, round(SECONDS / one.seconds)) for one in together]
     done = [0] * len(together)
     torch.cuda.synchronize()
     begun = time.perf_counter()
     for part in range(1, SLICES + 1):
         for number, one in enumerate(together):
-            due = steps[number] * part // SLICES
+            due = turns[number] * part // SLICES
             if due > done[number]:
                 one.run(due - done[number])
                 done[number] = due
     torch.cuda.synchronize()
     taken = time.perf_counter() - begun
-    return sum(count * one.seconds for count, one in zip(steps, together, strict=True)) / taken
+    return sum(count * one.seconds for count, one in zip(turns, together, strict=True)) / taken
 
 
-def measure(minutes: float, out: Path) -> None:
+def chosen(only: Sequence[str]) -> list[Population]:
+    """Those with one of these words in their name, or all."""
+    return [one for one in POPULATIONS if not only or any(word in name_of(one) for word in only)]
+
+
+def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
+    """Have so many processes compile these, each its share, for so long at most, so that whoever measures or
+    trains finds their code on disk.
+    """
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "2"
+    until = time.monotonic() + seconds
+    shares = [Plan(jobs=tuple(jobs[first::processes])) for first in range(min(processes, len(jobs)))]
+    working = [Ahead(started(share, ["--device", "cuda"])) for share in shares]
+    while time.monotonic() < until and any(one.is_at_work for one in working):
+        time.sleep(0.2)
+    for one in working:
+        one.stop()
+
+
+def measure(minutes: float, out: Path, only: Sequence[str] = ()) -> None:
     """Time what was not, until the minutes are over: several of the same first, then sets of four."""
     ends = time.monotonic() + 60 * minutes
     data: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"same": [], "sets": []}
     data |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-    known = {row["name"] for row in data["same"]}
+    known = {(row["name"], row["abreast"]) for row in data["same"]}
     kept: list[tuple[str, Ready]] = []
-    for population in POPULATIONS:
+    for population in chosen(only):
         if time.monotonic() > ends:
             return
         name = name_of(population)
-        if name in known:
+        if (name, lanes_of(population)[0]) in known:
             continue
-        one = _measure(population, data["same"])
+        found: list[dict[str, Any]] = []
+        one = _measure(population, found)
+        if found:
+            data["same"] = [row for row in data["same"] if row["name"] != name] + found
         if one is not None and population[-1] == 1:
             kept.append((name, one))
         _keep(data, out)
@@ -210,8 +246,8 @@ def measure(minutes: float, out: Path) -> None:
         torch.cuda.empty_cache()
     chance = random.Random(0)
     while len(kept) >= SET and len(data["sets"]) < SETS and time.monotonic() < ends:
-        names, chosen = zip(*chance.sample(kept, k=SET), strict=True)
-        data["sets"].append({"names": list(names), "gain": gain_of(chosen)})
+        names, together = zip(*chance.sample(kept, k=SET), strict=True)
+        data["sets"].append({"names": list(names), "gain": gain_of(together)})
         _keep(data, out)
 
 
@@ -222,14 +258,22 @@ def _measure(population: Population, rows: list[dict[str, Any]]) -> Ready | None
     assert size is not None
     try:
         one = ready(job)
-        rate = 1 / one.seconds
+        rate = job.training.bands / one.seconds
         _say(f"{name}: {rate:,.1f} steps/s, ready after {time.monotonic() - begun:.0f} s")
         several = [one]
-        for count in LANES:
+        for count in lanes_of(population):
             several += [one.again() for _ in range(count - len(several))]
             gain = gain_of(several)
             rows.append(
-                {"name": name, "size": vars(size), "steps_per_second": rate, "abreast": count, "gain": gain}
+                {
+                    "name": name,
+                    "size": vars(size),
+                    "steps_per_second": rate,
+                    "abreast": count,
+                    "gain": gain,
+                    "device": torch.cuda.get_device_name(),
+                    "torch": torch.__version__,
+                }
             )
             _say(f"    {count} abreast gain {gain:.2f}")
     except RuntimeError as failure:  # no memory for so many, or no code for this size
@@ -255,8 +299,8 @@ def gains_in(data: dict[str, Any]) -> list[Gain]:
             size=Size(**row["size"]),
             abreast=row["abreast"],
             gain=row["gain"],
-            device=data["device"],
-            torch=data["torch"],
+            device=row["device"],
+            torch=row["torch"],
         )
         for row in data["same"]
     ]
@@ -264,7 +308,7 @@ def gains_in(data: dict[str, Any]) -> list[Gain]:
 
 def table_of(gains: Iterable[Gain]) -> str:
     """The gains as CSV, with figures as long as they are worth."""
-    return csv_of(
+    return step_rates.csv_of(
         GAIN_COLUMNS,
         (
             {
@@ -321,12 +365,18 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="those with such a name")
+    parser.add_argument("--prepare", type=int, metavar="PROCESSES", help="only compile, in so many of them")
     parser.add_argument("--page", action="store_true", help="only write the page and the table")
     options = parser.parse_args()
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
-        measure(options.minutes, options.out)
+        if options.prepare is not None:
+            jobs = [job_of(one) for one in chosen(options.only)]
+            prepare(jobs, options.prepare, seconds=60 * options.minutes)
+            return
+        measure(options.minutes, options.out, options.only)
     data = json.loads(options.out.read_text())
     with written_whole(options.out.with_suffix(".md")) as file:
         file.write(page(data))

@@ -1,13 +1,14 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
-    python -m benchmarks.step_rates measure [--minutes 20] [--out FILE]     # on a GPU
+    python -m benchmarks.step_rates measure [--minutes 20] [--no-bands] [--out FILE]     # on a GPU
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
 `measure` times populations of S's figures at the paper's sizes, whole and with the members that halving
-leaves, those first on which most hours rest. What it finds is added to `results/step_rates.json`, and it goes
-on where it ended. `gather` writes the table of the package from that file, from `results/bands.json` and
-`results/populations.json`, from the runs in `results/` of the checkout and in these stores, and from those
-that the table has already.
+leaves, those first on which most hours rest; without bands of lengths it compiles a quarter as much for each,
+and what bands save is reckoned. What it finds is added to `results/step_rates.json`, and it goes on where it
+ended. `gather` writes the table of the package from that file, from `results/bands.json`,
+`results/abreast.json` and `results/populations.json`, from the runs in `results/` of the checkout and in
+these stores, and from those that the table has already.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 MEASURED = HERE / "results" / "step_rates.json"
 BANDS = HERE / "results" / "bands.json"
+ABREAST = HERE / "results" / "abreast.json"
 TABLE = Path(str(files("separatrix.experiments"))) / "data" / "rates.csv"
 BARS = {"with halving": 12, "without": 40}
 """Hours that S's three figures are to take at most."""
@@ -231,15 +233,18 @@ def known_runs(stores: Iterable[Path]) -> list[Run]:
     return runs + [run for folder in bundles_in(RESULTS) for run in read_bundle(folder).runs]
 
 
-def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None = None) -> None:
+def measure(
+    minutes: float, out: Path, *, bands: bool = True, time_one: Callable[[Job], Row] | None = None
+) -> None:
     """Time populations on this GPU until the minutes are over or all that S's figures need is measured."""
     ends = time.monotonic() + 60 * minutes
-    jobs = [job for name in FIGURES for job in study_of(name, Settings(budget="paper")).jobs]
+    settings = Settings(budget="paper", bands=bands)
+    jobs = [job for name in FIGURES for job in study_of(name, settings).jobs]
     found = rows_in(MEASURED)
     found += [row for row in rows_in(out) if row not in found]
     failed: set[tuple[str, int]] = set()
     while time.monotonic() < ends:
-        known = gathered([], rates_measured().measured, measured=found + rows_in(BANDS))
+        known = gathered([], rates_measured().measured, measured=[*found, *rows_beside()])
         wanted = _most_telling(jobs, Rates(known), failed)
         if wanted is None:
             print("All is measured.", file=sys.stderr, flush=True)
@@ -256,8 +261,14 @@ def measure(minutes: float, out: Path, *, time_one: Callable[[Job], Row] | None 
 
 
 def measured_rows() -> list[Row]:
-    """What was measured here and by `benchmarks.bands`."""
-    return rows_in(MEASURED) + rows_in(BANDS)
+    """What was measured here and by others."""
+    return [*rows_in(MEASURED), *rows_beside()]
+
+
+def rows_beside() -> list[Row]:
+    """What was measured by `benchmarks.bands`, and by `benchmarks.abreast` of each alone."""
+    alone = {row["name"]: {**row, "start_seconds": None} for row in rows_in(ABREAST, "same")}
+    return [*rows_in(BANDS), *alone.values()]
 
 
 def rows_in(path: Path, what: str = "rows") -> list[Row]:
@@ -318,6 +329,7 @@ def main() -> None:
     parts = parser.add_subparsers(dest="part", required=True)
     timing = parts.add_parser("measure")
     timing.add_argument("--minutes", type=float, default=20.0)
+    timing.add_argument("--no-bands", action="store_true", help="all lengths in every step")
     timing.add_argument("--out", type=Path, default=MEASURED)
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
@@ -325,7 +337,7 @@ def main() -> None:
     if arguments.part == "measure":
         if not torch.cuda.is_available():
             parser.error("measure needs a GPU, and there is none here")
-        measure(arguments.minutes, arguments.out)
+        measure(arguments.minutes, arguments.out, bands=not arguments.no_bands)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)

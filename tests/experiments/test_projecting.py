@@ -245,7 +245,10 @@ def test_rates_come_out_of_a_store_of_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_most_hours_rest_on_is_measured_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bands", [1, 4])
+def test_what_most_hours_rest_on_is_measured_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bands: int
+) -> None:
     out, asked = tmp_path / "rates.json", []
     monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))
     monkeypatch.setattr(step_rates, "MEASURED", tmp_path / "none.json")
@@ -262,9 +265,9 @@ def test_what_most_hours_rest_on_is_measured_first(tmp_path: Path, monkeypatch: 
         return {**row, "device": "NVIDIA H200", "torch": "2.11.0"}
 
     with pytest.raises(KeyboardInterrupt):
-        step_rates.measure(5, out, time_one=time_one)
+        step_rates.measure(5, out, bands=bands > 1, time_one=time_one)
     assert len(set(asked)) == 3
-    assert (asked[0].width, asked[0].n) == (1024, 400)
+    assert (asked[0].width, asked[0].n, asked[0].bands) == (1024, 400, bands)
     assert [row["size"] for row in json.loads(out.read_text())["rows"]] == [vars(asked[0])]
 
 

@@ -3,7 +3,8 @@
 `data/gains.csv` has a line for each measurement: so many populations of one size, each on a stream of its
 own, did so many times as much as one after another. Three rules say what others gain at the least:
 
-- a population that is no larger in any way leaves no less of a card idle, so it gains no less;
+- a population that is no larger in any way leaves no less of a card idle, so it gains no less; a tenth more
+  positions, padding counted, are no more where both come in as many bands;
 - more of them at once gain no less than fewer;
 - one of fewer goes no slower than one of more.
 
@@ -53,7 +54,7 @@ class Gains:
         """What `together` populations of this size gain at the least; 1 is nothing."""
         place = size, together
         if place not in self._known:
-            told = [one.among(together) for one in self.measured if one.size.holds(size)]
+            told = [one.among(together) for one in self.measured if one.size.nearly_holds(size)]
             self._known[place] = max(1.0, *told) if told else 1.0
         return self._known[place]
 
