@@ -3,12 +3,13 @@
     python -m benchmarks.step_rates measure [--minutes 20] [--no-bands] [--out FILE]     # on a GPU
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
-`measure` times populations of S's figures at the paper's sizes, whole and with the members that halving
-leaves, those first on which most hours rest; without bands of lengths it compiles a quarter as much for each,
-and what bands save is reckoned. What it finds is added to `results/step_rates.json`, and it goes on where it
-ended. `gather` writes the table of the package from that file, from `results/bands.json`,
-`results/abreast.json` and `results/populations.json`, from the runs in `results/` of the checkout and in
-these stores, and from those that the table has already.
+`measure` times what experiments train at the quick budget of which no rate can be had, then populations of
+S's figures at the paper's sizes, whole and with the members that halving leaves, those first on which most
+hours rest; without bands of lengths it compiles a quarter as much for each, and what bands save is reckoned.
+What it finds is added to `results/step_rates.json`, and it goes on where it ended. `gather` writes the table
+of the package from that file, from `results/bands.json`, `results/abreast.json` and
+`results/populations.json`, from the runs in `results/` of the checkout and in these stores, and from those
+that the table has already.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from benchmarks.populations import BATCH, timed
 from benchmarks.populations import DATA as POPULATIONS
 from separatrix.errors import InvalidInput
 from separatrix.evidence import TaskSpec
-from separatrix.experiments import study_of
+from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.rates import (
     COLUMNS,
@@ -73,6 +74,8 @@ FASTER_SINCE = "2026-11-16T17:00:00Z"
 """Then scores of classes, the gradient of token tables and LSTMs of few cells became up to three times as
 fast. What was measured before of populations in which these count for much says nothing any more; other rates
 stand as the upper bounds that they are."""
+_UNKNOWN = 1.0
+"""Seconds of a step that nothing is known of: more than any has, so that it is measured first."""
 Row = dict[str, Any]
 
 
@@ -236,10 +239,11 @@ def known_runs(stores: Iterable[Path]) -> list[Run]:
 def measure(
     minutes: float, out: Path, *, bands: bool = True, time_one: Callable[[Job], Row] | None = None
 ) -> None:
-    """Time populations on this GPU until the minutes are over or all that S's figures need is measured."""
+    """Time populations on this GPU until the minutes are over or all that is needed is measured."""
     ends = time.monotonic() + 60 * minutes
     settings = Settings(budget="paper", bands=bands)
     jobs = [job for name in FIGURES for job in study_of(name, settings).jobs]
+    jobs += [job for name in EXPERIMENTS.names() for job in unknown_of(name)]
     found = rows_in(MEASURED)
     found += [row for row in rows_in(out) if row not in found]
     failed: set[tuple[str, int]] = set()
@@ -258,6 +262,12 @@ def measure(
             continue
         with written_whole(out) as file:
             json.dump({"rows": found}, file, indent=1)
+
+
+def unknown_of(name: str) -> list[Job]:
+    """What an experiment trains at its quick budget of which the package has no rate, not even scaled."""
+    quick, known = study_of(name, Settings(budget="quick")).jobs, rates_measured()
+    return [job for job in quick if size_of(job) is not None and seconds_per_step(job, rates=known) is None]
 
 
 def measured_rows() -> list[Row]:
@@ -289,7 +299,7 @@ def _most_telling(
             for stretch in stretches_of(one):
                 found = seconds_per_step(job, members=stretch.rows, rates=rates)
                 if found is None or found.basis == "scaled":
-                    cost = 1.0 if found is None else found.seconds
+                    cost = _UNKNOWN if found is None else found.seconds
                     weights[key, stretch.rows] = (
                         weights.get((key, stretch.rows), 0.0) + stretch.steps * cost / bar
                     )
