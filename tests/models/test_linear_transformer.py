@@ -32,6 +32,7 @@ class TestConformance(ModelConformance):
         return [
             (LinearTransformer, LinearTransformer.Config(layers=1, width=6, heads=3), IndexLookup(n=7)),
             (LinearTransformer, LinearTransformer.Config(layers=2, width=8, heads=2, ffn=5), Dyck(n=70)),
+            (LinearTransformer, LinearTransformer.Config(width=8, heads=2, positions="none"), Dyck(n=20)),
         ]
 
 
@@ -82,6 +83,19 @@ def test_counts() -> None:
     assert (size.ffn_width, size.heads, size.embedding_parameters) == (96, 4, (5 + 200) * 24)
 
 
+@pytest.mark.parametrize("positions", ["learned", "none"])
+def test_without_positions_one_layer_reads_what_came_before_as_a_sum(positions: str) -> None:
+    config = made(LinearTransformer.Config, {"layers": 1, "width": 8, "positions": positions}, name="it")
+    model = LinearTransformer(config, SIGNATURE, members=1).initialise([0]).double()
+    tokens = torch.tensor([0, 1, 2, 3, 1, 4])
+    other = tokens[[3, 1, 4, 0, 2, 5]]
+    found = model(torch.stack([tokens, other]).unsqueeze(0))[0, :, -1]
+    assert torch.allclose(found[0], found[1], rtol=0, atol=1e-12) is (positions == "none")
+    tables = {"learned": 5 + SIGNATURE.length, "none": 5}
+    assert model.size(6, 32).embedding_parameters == 8 * tables[positions]
+    assert model.longest == (SIGNATURE.length if positions == "learned" else None)
+
+
 def test_initial_weights_are_those_of_gpt2() -> None:
     config = LinearTransformer.Config(layers=2, width=64)
     model = MODELS.get("linear-transformer")(config, SIGNATURE, members=1).initialise([3])
@@ -98,8 +112,9 @@ def test_initial_weights_are_those_of_gpt2() -> None:
     [
         ({"width": 10, "heads": 4}, "got width=10 and heads=4. Try width=8"),
         ({"ffn": -1}, "ffn of at least 0; got ffn=-1"),
+        ({"positions": "rotary"}, "knows positions as learned or none; got 'rotary'"),
     ],
 )
-def test_bad_configs_are_refused(wrong: dict[str, int], message: str) -> None:
+def test_bad_configs_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         made(LinearTransformer.Config, wrong, name="linear-transformer")

@@ -35,6 +35,7 @@ EXPERIMENTS: Registry[Callable[[Settings], Study]] = Registry(
         "x-attention",
         "x-lengths",
         "x-widths",
+        "x-positions",
     ),
 )
 

@@ -1,13 +1,14 @@
 """The linear Transformer: attention whose weights are ⟨φ(q), φ(k)⟩ with φ = elu + 1, and so a recurrent net.
 
 What a position reads is Σ φ(q_t)·φ(k_s) v_s over its own normaliser Σ φ(q_t)·φ(k_s): all it needs of the past
-is the sum of φ(k_s) v_sᵀ and that of φ(k_s). Blocks are GPT-2's, with learned absolute positions, and so are
-the initial weights, unless they are to go by the number of a map's inputs.
+is the sum of φ(k_s) v_sᵀ and that of φ(k_s). Blocks are GPT-2's, with learned absolute positions unless there
+are to be none, and so are the initial weights, unless they are to go by the number of a map's inputs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -107,7 +108,7 @@ class LinearAttention(Mixer):
 
 @MODELS.register("linear-transformer")
 class LinearTransformer(Stack):
-    """Linear attention and a feed-forward map in every block; a position knows its number."""
+    """Linear attention and a feed-forward map in every block; a position knows its number, or not."""
 
     name = "linear-transformer"
     title = "Linear Transformer"
@@ -119,6 +120,9 @@ class LinearTransformer(Stack):
 
         heads: int = option(4, help="attention heads of a block")
         ffn: int = option(0, help="inner width of the feed-forward map; 0 for four times the width")
+        positions: Literal["learned", "none"] = option(
+            "learned", help="a learned table of positions, or none", newer=True
+        )
 
         def validate(self) -> None:
             """Heads share the width evenly."""
@@ -133,13 +137,13 @@ class LinearTransformer(Stack):
         return self.config.ffn or 4 * self.config.width, self.config.heads
 
     def make_reading(self) -> Reading:
-        """Token and position tables."""
+        """A token table, and mostly one of positions."""
         return Reading(
             self.members,
             self.config.width,
             self.signature,
             embedding=self.config.embedding,
-            positions=True,
+            positions=self.config.positions == "learned",
             deviation=self.config.beginning(self.depth).table,
         )
 
