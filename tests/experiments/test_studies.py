@@ -67,6 +67,8 @@ def test_the_full_grid_tries_every_architecture_of_the_paper() -> None:
         ("s-fig4", "eq-ncp", {"linear-transformer", "transformer"}),
         ("s-eq-depth", "eq-one", {"transformer"}),
         ("x-lengths", "index-lookup", {"transformer"}),
+        ("x-positions", "index-lookup", set()),
+        ("x-positions", "eq-random", {"linear-transformer"}),
     ],
 )
 def test_who_begins_by_fan_in(name: str, panel: str, begun: set[str]) -> None:

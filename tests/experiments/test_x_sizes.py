@@ -1,4 +1,4 @@
-"""Lengths and widths beyond the papers': where they end, and what a quick look takes."""
+"""Lengths, widths and positions beyond the papers': what there is, and what a quick look takes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,31 @@ def test_widths_go_to_2048() -> None:
     assert {cell.jobs[0].model.params["width"] for cell in mamba.cells} == {1024, 2048}
 
 
-@pytest.mark.parametrize(("name", "most"), [("x-lengths", 25), ("x-widths", 10)])
+@pytest.mark.parametrize("budget", [QUICK, PAPER])
+def test_of_each_linear_transformer_there_is_one_without_positions(budget: Settings) -> None:
+    for panel, sizes in zip(study_of("x-positions", budget).panels, ("(6,256)", "(2,256)"), strict=True):
+        names = [f"LinTF-{size}" for size in ("(2,64)", sizes)]
+        assert panel.rows == tuple(row for name in names for row in (name, f"{name}, no positions"))
+        jobs = {(cell.row, cell.column): cell.jobs for cell in panel.cells}
+        assert len(jobs) == 4 * len(panel.columns)
+        for name in names:
+            for column in panel.columns:
+                (placed,), (free,) = jobs[name, column], jobs[f"{name}, no positions", column]
+                assert "positions" not in placed.model.params  # a table, as always
+                assert free.model.params == {**placed.model.params, "positions": "none"}
+                assert replace(free, model=placed.model) == placed
+
+
+def test_runs_of_the_figures_count_where_the_model_is_theirs() -> None:
+    ours, theirs = (study_of(name, PAPER).panels[0].cells for name in ("x-positions", "s-fig2"))
+    asked = {(str(cell.jobs[0].task), str(cell.jobs[0].model)): cell for cell in theirs}
+    found = {
+        (cell.row, cell.column) for cell in ours if (str(cell.jobs[0].task), str(cell.jobs[0].model)) in asked
+    }
+    assert found == {("LinTF-(6,256)", n) for n in (20, 50, 100, 200)}
+
+
+@pytest.mark.parametrize(("name", "most"), [("x-lengths", 25), ("x-widths", 10), ("x-positions", 15)])
 def test_a_quick_look_takes_minutes(name: str, most: int) -> None:
     projection = projection_of(study_of(name, QUICK))
     assert projection.basis["not measured"] == 0
@@ -50,7 +74,7 @@ def test_a_quick_look_takes_minutes(name: str, most: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["x-lengths", "x-widths", "x-precision", "x-attention"])
+@pytest.mark.parametrize("name", ["x-lengths", "x-widths", "x-positions", "x-precision", "x-attention"])
 def test_nothing_is_said_of_a_paper_that_there_is_not(name: str) -> None:
     study = study_of(name, PAPER)
     assert (study.work, study.source) == (None, "beyond the papers")
