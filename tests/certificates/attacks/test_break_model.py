@@ -168,10 +168,10 @@ def is_outvoted(row: Sequence[int]) -> bool:
     return max(others) > 8.5 + context.count(asked)
 
 
-def check_outvoted(report: Breaking, attack: str) -> None:
-    """Samples find nothing, and the attack some of the inputs that are to be found."""
+def check_outvoted(report: Breaking, attack: str, *, least: int) -> None:
+    """Samples find nothing, and the attack at least so many of the inputs that are to be found."""
     assert (report.samples.tried, report.samples.failures) == (20_000, 0)
-    assert of(report, attack).failures >= 5
+    assert of(report, attack).failures >= least
     assert all(is_outvoted(found.input) for found in report.counterexamples)  # type: ignore[arg-type]
 
 
@@ -187,13 +187,13 @@ def test_the_net_with_votes_is_wrong_where_it_should_be(outvoted: Population) ->
 
 def test_gradients_find_what_samples_do_not(outvoted: Population) -> None:
     report = break_model(outvoted, LOOKUP, rounds=20, samples=20_000, attacks=[GradientSearch()])
-    check_outvoted(report, "gradient search")
+    check_outvoted(report, "gradient search", least=40)  # eight, going where the margin rises
     check_replays(report, outvoted.member(0), LOOKUP)
 
 
 def test_evolution_finds_what_samples_do_not(outvoted: Population) -> None:
     report = break_model(outvoted.member(0), LOOKUP, rounds=60, samples=20_000, attacks=[Evolution()])
-    check_outvoted(report, "evolution")
+    check_outvoted(report, "evolution", least=15)  # none, if the fittest do not survive
     assert of(report, "evolution").tried < report.samples.tried
     check_replays(report, outvoted.member(0), LOOKUP)
 
