@@ -61,4 +61,4 @@ def _panel(
                 Cell(row=row, column=one.n, jobs=(protocol.job(one, placed),)),
                 Cell(row=f"{row}, no positions", column=one.n, jobs=(protocol.job(one, free),)),
             ]
-    return Panel(name=name, title=title, cells=tuple(cells), curves_at=asked[-1].n)
+    return Panel(name=name, title=title, cells=tuple(cells), curves_at=asked[0].n)
