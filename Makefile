@@ -19,7 +19,7 @@ test: lint
 	$(PYTEST) -m "not slow and not browser and not extra"
 
 test-all: env-all
-	$(PYTEST) -m "slow or browser or extra"
+	$(PYTEST) -m "slow or browser or extra" --durations=40 --durations-min=5
 
 lint: env-dev
 	$(BIN)/ruff check .
