@@ -1,7 +1,7 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
     python -m benchmarks.abreast --prepare 10      # on a GPU: so many processes compile what is measured
-    python -m benchmarks.abreast [--minutes 8]     # on a GPU
+    python -m benchmarks.abreast [--minutes 8] [--no-bands]     # on a GPU
     python -m benchmarks.abreast --page            # anywhere: the page and the table of the package anew
 
 Populations of S's figures as they are trained, whole and with the members that halving leaves: each alone,
@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import random
 import sys
 import textwrap
@@ -45,10 +44,9 @@ from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.experiments.rates import Size, size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
-from separatrix.training.ahead import Ahead, started
 from separatrix.training.course import Course
 from separatrix.training.engine import Engine
-from separatrix.training.jobs import Job, Plan
+from separatrix.training.jobs import Job
 from separatrix.training.running import placing_for
 
 HERE = Path(__file__).parent
@@ -126,17 +124,18 @@ By different ones, where each has as much to do as takes the same time, and what
 """
 
 
-def name_of(population: Population) -> str:
+def name_of(population: Population, *, bands: bool = True) -> str:
     """In words."""
     job = job_of(population)
-    members = len(job.members)
-    return f"{job.short_name}, {members} members" if members > 1 else job.short_name
+    members = f", {len(job.members)} members" if len(job.members) > 1 else ""
+    unparted = ", all lengths" if job.training.bands > 1 and not bands else ""
+    return job.short_name + members + unparted
 
 
-def job_of(population: Population) -> Job:
+def job_of(population: Population, *, bands: bool = True) -> Job:
     """As a job of the paper's protocol."""
     label, layers, width, (asked, given), n, members = population
-    whole = s_protocol(Settings(budget="paper", halving=False), label).job(
+    whole = s_protocol(Settings(budget="paper", halving=False, bands=bands), label).job(
         task(asked, n=n, **given), s_model(label, layers=layers, width=width, task=asked)
     )
     return replace(whole, members=whole.members[:members])
@@ -208,21 +207,7 @@ def chosen(only: Sequence[str]) -> list[Population]:
     return [one for one in POPULATIONS if not only or any(word in name_of(one) for word in only)]
 
 
-def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
-    """Have so many processes compile these, each its share, for so long at most, so that whoever measures or
-    trains finds their code on disk.
-    """
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "2"
-    until = time.monotonic() + seconds
-    shares = [Plan(jobs=tuple(jobs[first::processes])) for first in range(min(processes, len(jobs)))]
-    working = [Ahead(started(share, ["--device", "cuda"])) for share in shares]
-    while time.monotonic() < until and any(one.is_at_work for one in working):
-        time.sleep(0.2)
-    for one in working:
-        one.stop()
-
-
-def measure(minutes: float, out: Path, only: Sequence[str] = ()) -> None:
+def measure(minutes: float, out: Path, only: Sequence[str] = (), *, bands: bool = True) -> None:
     """Time what was not, until the minutes are over: several of the same first, then sets of four."""
     ends = time.monotonic() + 60 * minutes
     data: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"same": [], "sets": []}
@@ -232,11 +217,11 @@ def measure(minutes: float, out: Path, only: Sequence[str] = ()) -> None:
     for population in chosen(only):
         if time.monotonic() > ends:
             return
-        name = name_of(population)
+        name = name_of(population, bands=bands)
         if (name, lanes_of(population)[0]) in known:
             continue
         found: list[dict[str, Any]] = []
-        one = _measure(population, found)
+        one = _measure(population, found, bands=bands)
         if found:
             data["same"] = [row for row in data["same"] if row["name"] != name] + found
         if one is not None and population[-1] == 1:
@@ -251,9 +236,9 @@ def measure(minutes: float, out: Path, only: Sequence[str] = ()) -> None:
         _keep(data, out)
 
 
-def _measure(population: Population, rows: list[dict[str, Any]]) -> Ready | None:
+def _measure(population: Population, rows: list[dict[str, Any]], *, bands: bool) -> Ready | None:
     """Time one alone and several of it, and add that to the rows; None if it cannot be had."""
-    name, job, begun = name_of(population), job_of(population), time.monotonic()
+    name, job, begun = name_of(population, bands=bands), job_of(population, bands=bands), time.monotonic()
     size = size_of(job)
     assert size is not None
     try:
@@ -368,15 +353,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="those with such a name")
     parser.add_argument("--prepare", type=int, metavar="PROCESSES", help="only compile, in so many of them")
     parser.add_argument("--page", action="store_true", help="only write the page and the table")
+    parser.add_argument("--no-bands", action="store_true", help="all lengths in every step")
     options = parser.parse_args()
+    bands = not options.no_bands
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
         if options.prepare is not None:
-            jobs = [job_of(one) for one in chosen(options.only)]
-            prepare(jobs, options.prepare, seconds=60 * options.minutes)
+            jobs = [job_of(one, bands=bands) for one in chosen(options.only)]
+            step_rates.prepare(jobs, options.prepare, seconds=60 * options.minutes)
             return
-        measure(options.minutes, options.out, options.only)
+        measure(options.minutes, options.out, options.only, bands=bands)
     data = json.loads(options.out.read_text())
     with written_whole(options.out.with_suffix(".md")) as file:
         file.write(page(data))

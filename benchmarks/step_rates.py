@@ -1,15 +1,17 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
-    python -m benchmarks.step_rates measure [--minutes 20] [--no-bands] [--out FILE]     # on a GPU
+    python -m benchmarks.step_rates prepare PLAN [--minutes 4] [--processes 10] [--most 60] [--no-bands]
+    python -m benchmarks.step_rates measure [PLAN] [--minutes 20] [--no-bands] [--out FILE]
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
-`measure` times what experiments train at the quick budget of which no rate can be had, then populations of
-S's figures at the paper's sizes, whole and with the members that halving leaves, those first on which most
-hours rest; without bands of lengths it compiles a quarter as much for each, and what bands save is reckoned.
-What it finds is added to `results/step_rates.json`, and it goes on where it ended. `gather` writes the table
-of the package from that file, from `results/bands.json`, `results/abreast.json` and
-`results/populations.json`, from the runs in `results/` of the checkout and in these stores, and from those
-that the table has already.
+`measure` times on a GPU what experiments train at the quick budget of which no rate can be had, then
+populations of S's figures at the paper's sizes, whole and with the members that halving leaves, those first
+on which most hours rest; without bands of lengths it compiles a quarter as much for each, and what bands save
+is reckoned. Most of its time is compiling: `prepare` has several processes do that for what would be measured
+first and writes a plan of it, and `measure` then begins with that plan. What it finds is added to
+`results/step_rates.json`, and it goes on where it ended. `gather` writes the table of the package from that
+file, from `results/bands.json`, `results/abreast.json` and `results/populations.json`, from the runs in
+`results/` of the checkout and in these stores, and from those that the table has already.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ import argparse
 import csv
 import io
 import json
+import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -54,8 +57,10 @@ from separatrix.store.bundles import bundles_in, read_bundle
 from separatrix.tasks import task
 from separatrix.tasks.interface import Task
 from separatrix.tasks.specs import spec_of, task_of
+from separatrix.training.__main__ import read_plan
+from separatrix.training.ahead import Ahead, started
 from separatrix.training.course import Course
-from separatrix.training.jobs import Job
+from separatrix.training.jobs import Job, Plan
 from separatrix.training.recipes import Member, Precision, Training
 from separatrix.training.running import placing_for
 from separatrix.training.stretches import stretches_of
@@ -237,31 +242,72 @@ def known_runs(stores: Iterable[Path]) -> list[Run]:
 
 
 def measure(
-    minutes: float, out: Path, *, bands: bool = True, time_one: Callable[[Job], Row] | None = None
+    minutes: float,
+    out: Path,
+    *,
+    bands: bool = True,
+    prepared: Sequence[Job] = (),
+    time_one: Callable[[Job], Row] | None = None,
 ) -> None:
-    """Time populations on this GPU until the minutes are over or all that is needed is measured."""
+    """Time populations on this GPU until the minutes are over or all that is needed is measured; those first
+    that were compiled before.
+    """
     ends = time.monotonic() + 60 * minutes
-    settings = Settings(budget="paper", bands=bands)
-    jobs = [job for name in FIGURES for job in study_of(name, settings).jobs]
-    jobs += [job for name in EXPERIMENTS.names() for job in unknown_of(name)]
+    jobs = needed(bands=bands)
     found = rows_in(MEASURED)
     found += [row for row in rows_in(out) if row not in found]
-    failed: set[tuple[str, int]] = set()
+    ready = deque(prepared)
+    failed: set[str] = set()
     while time.monotonic() < ends:
-        known = gathered([], rates_measured().measured, measured=[*found, *rows_beside()])
-        wanted = _most_telling(jobs, Rates(known), failed)
-        if wanted is None:
+        rates, is_prepared = known_with(found), bool(ready)
+        left = [ready.popleft()] if ready else most_telling(jobs, rates)
+        job = next((one for one in left if one.key not in failed and not _is_measured(one, rates)), None)
+        if job is None:
+            if is_prepared:
+                continue
             print("All is measured.", file=sys.stderr, flush=True)
             return
-        job, rows = wanted
         try:
-            found.append((time_one or time_population)(replace(job, members=job.members[:rows])))
+            row = (time_one or time_population)(job)
         except (RuntimeError, InvalidInput) as failure:
-            failed.add((job.key, rows))
+            failed.add(job.key)
             print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
             continue
+        found.append({**row, "prepared": True} if is_prepared else row)
         with written_whole(out) as file:
             json.dump({"rows": found}, file, indent=1)
+
+
+def _is_measured(job: Job, rates: Rates) -> bool:
+    found = seconds_per_step(job, rates=rates)
+    return found is not None and found.basis == "measured"
+
+
+def needed(*, bands: bool) -> list[Job]:
+    """What S's figures train, and what the quick budgets do of which nothing is known."""
+    settings = Settings(budget="paper", bands=bands)
+    jobs = [job for name in FIGURES for job in study_of(name, settings).jobs]
+    return jobs + [job for name in EXPERIMENTS.names() for job in unknown_of(name)]
+
+
+def known_with(found: Iterable[Row]) -> Rates:
+    """All rates there are, with those that were just found."""
+    return Rates(gathered([], rates_measured().measured, measured=[*found, *rows_beside()]))
+
+
+def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
+    """Have so many processes compile these, each its share, for so long at most, so that whoever measures or
+    trains finds their code on disk.
+    """
+    # Each compiles by itself: one that starts others to help it takes longer than the compiling does.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    until = time.monotonic() + seconds
+    shares = [Plan(jobs=tuple(jobs[first::processes])) for first in range(min(processes, len(jobs)))]
+    working = [Ahead(started(share, ["--device", "cuda"])) for share in shares]
+    while time.monotonic() < until and any(one.is_at_work for one in working):
+        time.sleep(0.2)
+    for one in working:
+        one.stop()
 
 
 def unknown_of(name: str) -> list[Job]:
@@ -287,27 +333,24 @@ def rows_in(path: Path, what: str = "rows") -> list[Row]:
     return rows
 
 
-def _most_telling(
-    jobs: Iterable[Job], rates: Rates, failed: Collection[tuple[str, int]]
-) -> tuple[Job, int] | None:
-    """The population that was not measured on which most of the time rests that the bars are about."""
-    weights: dict[tuple[str, int], float] = {}
-    by_key = {job.key: job for job in jobs}
-    for key, job in by_key.items():
+def most_telling(jobs: Iterable[Job], rates: Rates) -> list[Job]:
+    """The populations that were not measured, each as a job that drops nobody; those first on which most of
+    the time rests that the bars are about.
+    """
+    weights: dict[str, float] = {}
+    populations: dict[str, Job] = {}
+    for job in {job.key: job for job in jobs}.values():
         plain = replace(job, training=replace(job.training, halving=None))
         for one, bar in ((job, BARS["with halving"]), (plain, BARS["without"])):
             for stretch in stretches_of(one):
                 found = seconds_per_step(job, members=stretch.rows, rates=rates)
                 if found is None or found.basis == "scaled":
                     cost = _UNKNOWN if found is None else found.seconds
-                    weights[key, stretch.rows] = (
-                        weights.get((key, stretch.rows), 0.0) + stretch.steps * cost / bar
-                    )
-    left = [place for place in weights if place not in failed]
-    if not left:
-        return None
-    key, rows = max(left, key=lambda place: weights[place])
-    return by_key[key], rows
+                    population = replace(plain, members=job.members[: stretch.rows])
+                    populations[population.key] = population
+                    weight = stretch.steps * cost / bar
+                    weights[population.key] = weights.get(population.key, 0.0) + weight
+    return [populations[key] for key in sorted(weights, key=lambda key: weights[key], reverse=True)]
 
 
 def time_population(job: Job, *, seconds: float = 2.0) -> Row:
@@ -337,17 +380,32 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parts = parser.add_subparsers(dest="part", required=True)
+    compiling = parts.add_parser("prepare")
+    compiling.add_argument("plan", type=Path, help="is written")
+    compiling.add_argument("--minutes", type=float, default=4.0)
+    compiling.add_argument("--processes", type=int, default=10)
+    compiling.add_argument("--most", type=int, default=60, help="populations")
     timing = parts.add_parser("measure")
     timing.add_argument("--minutes", type=float, default=20.0)
-    timing.add_argument("--no-bands", action="store_true", help="all lengths in every step")
+    timing.add_argument("plan", nargs="?", type=Path, help="of what was compiled before")
     timing.add_argument("--out", type=Path, default=MEASURED)
+    for part in (compiling, timing):
+        part.add_argument("--no-bands", action="store_true", help="all lengths in every step")
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()
+    if arguments.part != "gather" and not torch.cuda.is_available():
+        parser.error(f"{arguments.part} needs a GPU, and there is none here")
+    if arguments.part == "prepare":
+        wanted = most_telling(needed(bands=not arguments.no_bands), known_with(rows_in(MEASURED)))
+        plan = Plan(jobs=tuple(wanted[: arguments.most]))
+        with written_whole(arguments.plan) as file:
+            json.dump(plan.to_json(), file)
+        prepare(plan.jobs, arguments.processes, seconds=60 * arguments.minutes)
+        return
     if arguments.part == "measure":
-        if not torch.cuda.is_available():
-            parser.error("measure needs a GPU, and there is none here")
-        measure(arguments.minutes, arguments.out, bands=not arguments.no_bands)
+        prepared = () if arguments.plan is None else read_plan(arguments.plan).jobs
+        measure(arguments.minutes, arguments.out, bands=not arguments.no_bands, prepared=prepared)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)

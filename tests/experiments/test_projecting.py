@@ -271,6 +271,35 @@ def test_what_most_hours_rest_on_is_measured_first(
     assert [row["size"] for row in json.loads(out.read_text())["rows"]] == [vars(asked[0])]
 
 
+@pytest.mark.slow
+def test_what_was_compiled_before_is_measured_first_and_in_that_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "rates.json"
+    monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))
+    monkeypatch.setattr(step_rates, "MEASURED", tmp_path / "none.json")
+    wanted = step_rates.most_telling(step_rates.needed(bands=False), step_rates.known_with([]))
+    prepared, asked = [wanted[7], wanted[3], wanted[7], wanted[5]], []
+
+    def time_one(job: Job) -> dict[str, Any]:
+        asked.append(job.key)
+        if len(asked) == 2:
+            raise RuntimeError("out of memory")
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        size = size_of(job)
+        assert size is not None
+        row = {"size": vars(size), "steps_per_second": 20.0, "start_seconds": 3.0}
+        return {**row, "device": "NVIDIA H200", "torch": "2.11.0"}
+
+    with pytest.raises(KeyboardInterrupt):
+        step_rates.measure(5, out, bands=False, prepared=prepared, time_one=time_one)
+    assert asked[:3] == [wanted[7].key, wanted[3].key, wanted[5].key]  # what is measured by then is not again
+    assert wanted[3].key not in asked[3:]
+    rows = json.loads(out.read_text())["rows"]
+    assert [row.get("prepared", False) for row in rows] == [True, True, False]
+
+
 def test_the_report_is_that_of_the_figures() -> None:
     data = json.loads(reproduction.DATA.read_text())
     assert reproduction.DATA.with_suffix(".md").read_text() == reproduction.written(data)
