@@ -299,8 +299,8 @@ def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
     """Have so many processes compile these, each its share, for so long at most, so that whoever measures or
     trains finds their code on disk.
     """
-    # Each compiles by itself: one that starts others to help it takes longer than the compiling does.
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    # So many processes are enough: none of them is to start helpers or threads of its own.
+    os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
     until = time.monotonic() + seconds
     shares = [Plan(jobs=tuple(jobs[first::processes])) for first in range(min(processes, len(jobs)))]
     working = [Ahead(started(share, ["--device", "cuda"])) for share in shares]
@@ -312,7 +312,11 @@ def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
 
 def unknown_of(name: str) -> list[Job]:
     """What an experiment trains at its quick budget of which the package has no rate, not even scaled."""
-    quick, known = study_of(name, Settings(budget="quick")).jobs, rates_measured()
+    try:
+        quick, known = study_of(name, Settings(budget="quick")).jobs, rates_measured()
+    except ModuleNotFoundError as missing:  # where there is little more than torch, what proves cannot be had
+        print(f"{name} is left out: there is no {missing.name} here.", file=sys.stderr, flush=True)
+        return []
     return [job for job in quick if size_of(job) is not None and seconds_per_step(job, rates=known) is None]
 
 

@@ -87,7 +87,11 @@ def test_the_page_and_the_table_are_what_the_data_gives() -> None:
 
 
 def test_a_size_is_that_of_the_population_with_this_name() -> None:
-    sizes = {abreast.name_of(one): _size(abreast.job_of(one)) for one in abreast.POPULATIONS}
+    sizes = {
+        abreast.name_of(one, bands=bands): _size(abreast.job_of(one, bands=bands))
+        for one in abreast.POPULATIONS
+        for bands in (True, False)
+    }
     for row in json.loads(abreast.DATA.read_text())["same"]:
         assert Size(**row["size"]) == sizes[row["name"]]
 

@@ -141,14 +141,15 @@ def test_heads_and_symbols_are_not_told_apart() -> None:
     [
         ({"members": 7}, 3.5),
         ({"members": 1}, 0.93323),  # 1.5 of 1.647 million numbers stay in flight, and a quarter of the rest
-        ({"layers": 6}, 3),
+        ({"layers": 6}, 5.4 / 1.4),  # the last of them counts less where it answers once
+        ({"layers": 6, "labels": 201}, 6),  # a label at many positions is another factor of two
         ({"layers": 1}, 2 / 3),
         ({"width": 256}, 16),
         ({"width": 32}, 0.93323),
         ({"labels": 201, "task": "equality", "form": "ncp"}, 2),
         ({"task": "dyck", "form": "recognise"}, 1),
         ({"length": 402}, 2),
-        ({"members": 4, "layers": 4, "width": 128}, 16),
+        ({"members": 4, "layers": 4, "width": 128}, 2 * 4 * 3.4 / 1.4),
     ],
 )
 def test_one_measurement_is_scaled(changes: dict[str, Any], factor: float) -> None:

@@ -94,6 +94,25 @@ def test_seeds_multiply_the_members() -> None:
     assert {member.seed for member in three.members} == {0, 1, 2}
 
 
+def test_a_quick_look_takes_lower_rates_for_wide_recurrent_models() -> None:
+    rates = {
+        str(job.model): [member.lr for member in job.members]
+        for name in ("s-fig2", "s-fig3", "s-fig4")
+        for job in study_of(name, QUICK).jobs
+        if job.model.name in {"mamba", "retnet", "linear-transformer", "lstm"}
+    }
+    for name, tried in rates.items():
+        narrow = [5e-3, 1e-3] if "lstm" in name else [1e-3, 5e-4]
+        wide = any(f"width={width}" in name for width in (256, 512)) and "lstm" not in name
+        assert tried == ([5e-4, 1e-4] if wide else narrow), name
+
+
+def test_linear_transformers_look_up_an_index_without_positions() -> None:
+    jobs = [job for name in ("s-fig2", "s-fig4") for job in study_of(name, PAPER).jobs]
+    found = {(job.task.name, job.model.params.get("positions")) for job in jobs if "linear" in job.model.name}
+    assert found == {("index-lookup", "none"), ("equality", None)}
+
+
 def test_trees_are_decoded_where_something_is_written_first() -> None:
     direct, chain, searches = study_of("w-istree", PAPER).panels
     assert not any(cell.decoded for cell in direct.cells)

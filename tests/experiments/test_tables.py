@@ -27,6 +27,7 @@ from tests.experiments.fakes import cell_of, fake_run, known, only, outcome_with
 PAPER, QUICK = Settings(budget="paper"), Settings(budget="quick")
 LOOKUP = only(study_of("s-fig2", PAPER), "index-lookup")
 TF, MAMBA, LSTM, DSS = "TF-(1,64)", "Mamba-(6,256)", "LSTM-(3,256)", "DSS-(6,256)"
+LINTF = "LinTF-(6,256)"
 NONE = "0 keep their order here with disjoint intervals"
 
 
@@ -173,6 +174,11 @@ def test_how_the_best_began_is_named_where_it_was_chosen() -> None:
     found = {(TF, 20): 1000, (TF, 50): 990, (MAMBA, 20): 990}
     (panel,) = outcome_with(narrowed(LOOKUP, (TF, MAMBA), (20, 50, 100)), found).panels
     assert lines_below(panel)[-1] == f"{TF} at N = 20, 50: the best run's weights began by fan-in"
+
+
+def test_a_best_run_without_positions_is_named() -> None:
+    (panel,) = outcome_with(narrowed(LOOKUP, (TF, LINTF), (20, 50)), {(TF, 20): 1, (LINTF, 50): 990}).panels
+    assert f"{LINTF} at N = 50: the best run has no table of positions" in lines_below(panel)
 
 
 def test_markdown() -> None:

@@ -63,7 +63,7 @@ def test_runs_of_the_figures_count_where_the_model_is_theirs() -> None:
     found = {
         (cell.row, cell.column) for cell in ours if (str(cell.jobs[0].task), str(cell.jobs[0].model)) in asked
     }
-    assert found == {("LinTF-(6,256)", n) for n in (20, 50, 100, 200)}
+    assert found == {("LinTF-(6,256), no positions", n) for n in (20, 50, 100, 200)}
 
 
 @pytest.mark.parametrize(("name", "most"), [("x-lengths", 25), ("x-widths", 10), ("x-positions", 15)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.cells import Study
-from separatrix.experiments.protocols import Settings, s_protocol
+from separatrix.experiments.protocols import Settings
 from separatrix.experiments.s_widths import width_panel
 from separatrix.tasks import task
 
@@ -21,7 +21,7 @@ def s_dss_wide(settings: Settings) -> Study:
         budget=settings.budget,
         panels=(
             width_panel(
-                s_protocol(settings, "DSS"),
+                settings,
                 name="eq-ncp",
                 title="Equality, next characters, DSS of two layers",
                 label="DSS",

@@ -19,13 +19,9 @@ Form = Literal["random", "one", "ncp"]
 _LAYERS = 2
 _QUICK_RATES: Mapping[tuple[Form, str], tuple[float, float]] = {
     ("ncp", "TF"): (1e-3, 5e-4),
-    ("random", "LinTF"): (5e-4, 1e-4),
-    ("random", "RetNet"): (5e-4, 1e-4),
-    ("random", "Mamba"): (5e-4, 1e-4),
 }
 """Where others than a model's usual ones were seen to do better. By next characters attention copies at N =
-100, 200 and 400 with the first; 0.002 does so at 200 alone. With random negatives Mamba stays at chance with
-0.001, and at 400 the linear Transformer and RetNet come furthest with 0.0001.
+100, 200 and 400 with the first; 0.002 does so at 200 alone.
 """
 _LEAST_HARD = 24
 """Room for a swap behind a prefix of 10."""
@@ -48,6 +44,7 @@ def equality_cells(settings: Settings, *, form: Form, width: int, columns: Seque
             protocol = s_protocol(
                 settings,
                 label,
+                width=wide,
                 quick_steps=_quick_steps(label, form, n),
                 quick_rates=_QUICK_RATES.get((form, label)),
             )

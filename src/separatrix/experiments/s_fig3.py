@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.cells import Study
-from separatrix.experiments.protocols import Settings, s_protocol
+from separatrix.experiments.protocols import Settings
 from separatrix.experiments.s_widths import width_panel
 from separatrix.tasks import task
 
@@ -22,7 +22,7 @@ def s_fig3(settings: Settings) -> Study:
         budget=settings.budget,
         panels=(
             width_panel(
-                s_protocol(settings, "Mamba"),
+                settings,
                 name="index-lookup",
                 title="Index lookup, Mamba of two layers",
                 label="Mamba",
@@ -31,6 +31,7 @@ def s_fig3(settings: Settings) -> Study:
                 columns=settings.of(smoke=(4, 8), quick=(50, 100), paper=(20, 50, 75, 100, 200, 400)),
                 task=lambda n: task("index-lookup", n=n, alphabet=8 if settings.small else 64),
                 published="s_fig3_mamba_width",
+                quick_steps=60_000,
             ),
         ),
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from separatrix.experiments.cells import Cell, Panel
-from separatrix.experiments.protocols import Protocol, named, s_model
+from separatrix.experiments.protocols import Settings, named, s_model, s_protocol
 from separatrix.tasks.interface import Task
 
 __all__ = ["width_panel"]
 
 
 def width_panel(
-    protocol: Protocol,
+    settings: Settings,
     *,
     name: str,
     title: str,
@@ -22,10 +22,12 @@ def width_panel(
     columns: Sequence[int],
     task: Callable[[int], Task],
     published: str | None = None,
+    quick_steps: int = 12_000,
 ) -> Panel:
     """A row for each width, a column for each length."""
     cells = []
     for width in widths:
+        protocol = s_protocol(settings, label, width=width, quick_steps=quick_steps)
         for n in columns:
             asked = task(n)
             job = protocol.job(asked, s_model(label, layers=layers, width=width, task=asked.name))

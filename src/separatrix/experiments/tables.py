@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from separatrix.experiments.outcomes import (
@@ -18,6 +18,7 @@ from separatrix.experiments.outcomes import (
     Separation,
     StudyOutcome,
 )
+from separatrix.store import Run
 
 __all__ = [
     "CSV_COLUMNS",
@@ -127,11 +128,18 @@ def notes_of(panel: PanelOutcome) -> list[str]:
     """What is noted on cells, each note once; the last lines below a panel."""
     noted: dict[str, list[CellOutcome]] = {}
     for one in _in_order(panel):
-        begun = None if one.best is None else one.best.initial
-        for note in (begun and f"the best run's weights began by {begun}", one.note):
+        for note in (*_choices(one.best), one.note):
             if note:
                 noted.setdefault(note, []).append(one)
     return [f"{_noted_at(panel, cells)}: {note}" for note, cells in noted.items()]
+
+
+def _choices(best: Run | None) -> Iterator[str]:
+    """What the paper leaves open and the best run of a cell has in one way of several."""
+    if best is not None and best.initial is not None:
+        yield f"the best run's weights began by {best.initial}"
+    if best is not None and best.positions == "none":
+        yield "the best run has no table of positions"
 
 
 def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:

@@ -2,7 +2,7 @@
 
 A sum has no order. With a table of positions index lookup is a matter of comparing numbers, for which one
 layer is enough; without it a model has to count, layer upon layer, before it can look anything up. S's own
-linear Transformer is not described, and where it has its positions from may decide most of its row.
+linear Transformer is not described; on index lookup its row is that of one without.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def x_positions(settings: Settings) -> Study:
 def _panel(
     settings: Settings, name: str, title: str, asked: list[Task], sizes: tuple[tuple[int, int], ...]
 ) -> Panel:
-    protocol = s_protocol(settings, _LABEL, quick_steps=_QUICK_STEPS)
     cells = []
     for layers, width in dict.fromkeys(s_shape(settings, *size) for size in sizes):
+        protocol = s_protocol(settings, _LABEL, width=width, quick_steps=_QUICK_STEPS)
         row = named(_LABEL, layers, width)
         for one in asked:
-            placed = s_model(_LABEL, layers=layers, width=width, task=one.name)
-            assert isinstance(placed, LinearTransformer.Config)
-            free = replace(placed, positions="none")
+            config = s_model(_LABEL, layers=layers, width=width, task=one.name)
+            assert isinstance(config, LinearTransformer.Config)
+            placed, free = replace(config, positions="learned"), replace(config, positions="none")
             cells += [
                 Cell(row=row, column=one.n, jobs=(protocol.job(one, placed),)),
                 Cell(row=f"{row}, no positions", column=one.n, jobs=(protocol.job(one, free),)),

@@ -6,7 +6,7 @@ from typing import Final
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.cells import OURS, Panel, Study
-from separatrix.experiments.protocols import Settings, s_protocol
+from separatrix.experiments.protocols import Settings
 from separatrix.experiments.s_widths import width_panel
 from separatrix.tasks import task
 
@@ -32,9 +32,8 @@ def x_widths(settings: Settings) -> Study:
 
 
 def _panel(settings: Settings, label: str) -> Panel:
-    protocol = s_protocol(settings, label, quick_steps=_QUICK_STEPS)
     return width_panel(
-        protocol,
+        settings,
         name=label.lower(),
         title=f"Index lookup, {label} of two layers",
         label=label,
@@ -42,4 +41,5 @@ def _panel(settings: Settings, label: str) -> Panel:
         widths=settings.of(smoke=(8, 16), quick=(1024, 2048), paper=(1024, 2048)),
         columns=settings.of(smoke=(4,), quick=(50,), paper=(50, 100, 200)),
         task=lambda n: task("index-lookup", n=n, alphabet=8 if settings.small else 64),
+        quick_steps=_QUICK_STEPS,
     )

@@ -149,8 +149,16 @@ class Run(Record):
     @property
     def initial(self) -> str | None:
         """How its weights began, where that was chosen."""
+        return self._chosen("initial")
+
+    @property
+    def positions(self) -> str | None:
+        """How it knows its positions, where that was chosen."""
+        return self._chosen("positions")
+
+    def _chosen(self, name: str) -> str | None:
         params = self._part("model")["params"]
-        chosen = params.get("initial") if isinstance(params, Mapping) else None
+        chosen = params.get(name) if isinstance(params, Mapping) else None
         return chosen if isinstance(chosen, str) else None
 
     @property
