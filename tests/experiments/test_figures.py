@@ -105,6 +105,19 @@ def test_settings_of_matplotlib_are_left_as_they_were() -> None:
         assert dict(mpl.rcParams) == before
 
 
+def test_what_has_steps_left_is_not_bold_and_that_is_said() -> None:
+    whole = small()
+    (panel,) = whole.panels
+    begun = tuple(replace(one, full_budget=one.cell.column == 100) for one in panel.cells)
+    for outcome, bold in ((whole, True), (replace(whole, panels=(replace(panel, cells=begun),)), False)):
+        figure = figures_of(outcome)["s-fig2-index-lookup"]
+        (axes,) = figure.axes
+        weights = {text.get_text(): text.get_fontweight() for text in axes.texts}
+        assert (weights["18.0"], weights["9.0"]) == ("bold", "bold" if bold else "normal")
+        said = any("Not bold: has steps left." in text.get_text() for text in figure.findobj(mpl.text.Text))
+        assert said != bold
+
+
 def test_ours_is_large_and_the_papers_small() -> None:
     (axes,) = figures_of(small())["s-fig2-index-lookup"].axes
     sizes = {text.get_text(): float(text.get_fontsize()) for text in axes.texts}

@@ -1,7 +1,8 @@
 """The papers' figures with our numbers: a heat map for each panel, learning curves where a paper shows them.
 
-In a heat map our number is large and the paper's small beneath it; a cell that was not run is hatched. The
-files are the same to the last byte whenever they are written from the same numbers.
+In a heat map our number is large and the paper's small beneath it, not bold where the run has steps left; a
+cell that was not run is hatched. The files are the same to the last byte whenever they are written from the
+same numbers.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def _axes(inches: tuple[float, float], *, beneath: str) -> tuple[Figure, Axes]:
 def _heat_map(panel: PanelOutcome) -> Figure:
     columns, heights = panel.panel.columns, _heights(panel)
     beneath = "Accuracy in per cent."
-    beneath += f" Large: ours. Small: the paper's. {panel.source}" if panel.source else ""
+    beneath += " Large: ours. Small: the paper's." if panel.source else ""
+    beneath += " Not bold: has steps left." if any(one.has_steps_left for one in panel.cells) else ""
+    beneath += f" {panel.source}" if panel.source else ""
     bottom = max(heights.values()) + 0.5
     small = panel.panel.wide
     figure, axes = _axes((_PAGE, 1.15 + (0.24 if small else 0.46) * bottom), beneath=beneath)
@@ -184,7 +187,7 @@ def _draw_cell(axes: Axes, one: CellOutcome | None, place: tuple[int, float], sh
         ha="center",
         va="center",
         fontsize=11.0 if known else 8.0,
-        fontweight="bold" if known else "normal",
+        fontweight="bold" if known and not one.has_steps_left else "normal",
         fontstyle="normal" if known else "italic",
         color="white" if dark else _INK if known else _FAINT,
     )

@@ -84,6 +84,11 @@ class CellOutcome:
         return None if self.accuracy is None or self.paper is None else self.accuracy - self.paper
 
     @property
+    def has_steps_left(self) -> bool:
+        """Whether there are runs, and none of them has taken all the steps that the cell asks for."""
+        return self.best is not None and not self.full_budget
+
+    @property
     def far_off(self) -> bool:
         """Whether the paper's number lies far from ours although the budget was the full one."""
         return self.full_budget and self.difference is not None and _beyond(abs(self.difference), FAR)
@@ -359,9 +364,8 @@ def _separation(better: CellOutcome, worse: CellOutcome) -> Separation:
     kept, open_still = None, True
     if better.interval is not None and worse.interval is not None:
         kept = better.interval.low > worse.interval.high
-        has_steps = better.best is not None and not better.full_budget
         too_good = _beyond(worse.interval.low - (worse.paper or 0.0), SEPARATED)
-        open_still = not kept and has_steps and not too_good
+        open_still = not kept and better.has_steps_left and not too_good
     return Separation(
         column=better.cell.column,
         better=better.cell.row,
