@@ -156,7 +156,7 @@ def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
                 f"{60 * cases['quick']['hours']:.0f}",
                 *(_hours(cases[case]["hours"]) for case in SHOWN),
                 f"{final['solved']} of {final['populations']}",
-                f"{final['hours_with_known_stops']:.1f} h",
+                _hours(final["hours_with_known_stops"]),
                 f"{100 * final['basis']['measured']:.0f} %",
             )
         )
@@ -164,6 +164,8 @@ def _experiments(experiments: Mapping[str, Mapping[str, Data]]) -> str:
 
 
 def _hours(hours: float) -> str:
+    if 0 < hours < 0.05:
+        return "< 0.1 h"
     return f"{hours:,.1f} h" if hours < 100 else f"{hours:,.0f} h"
 
 

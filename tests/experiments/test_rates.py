@@ -118,6 +118,18 @@ def test_each_rate_of_a_run_stands_in_the_provenance_of_one_that_was_kept() -> N
     assert not_kept == 0
 
 
+def test_a_slower_measurement_keeps_what_is_known_of_the_start() -> None:
+    size = replace(SIZE, n=123, length=124, positions=124)
+    row: dict[str, Any] = {"size": vars(size), "device": "NVIDIA H200", "torch": "2.11.0"}
+    rows = [
+        {**row, "steps_per_second": 20.0, "start_seconds": 25.0},
+        {**row, "steps_per_second": 10.0, "start_seconds": None},
+        {**row, "steps_per_second": 15.0, "start_seconds": 30.0},
+    ]
+    (found,) = (one for one in step_rates.gathered([], [], measured=rows) if one.size == size)
+    assert (found.steps_per_second, found.start_seconds) == (10.0, 25.0)
+
+
 def test_a_size_that_was_measured_has_that_time_and_of_two_the_slower() -> None:
     found = Rates([rate(0.002), rate(0.003), rate(0.009, compiled=False)]).estimate(SIZE)
     assert found is not None
@@ -160,6 +172,15 @@ def test_one_measurement_is_scaled(changes: dict[str, Any], factor: float) -> No
     assert found.how.startswith("from 2 members of (2, 64) on index-lookup at 200")
     for name in changes:
         assert factor == 1 or name in {"task", "form"} or f"for {name}" in found.how
+
+
+@pytest.mark.parametrize("changes", [{"model": "lstm"}, {"labels": 201}])
+def test_layers_are_in_proportion_where_the_last_is_like_the_others(changes: dict[str, Any]) -> None:
+    known = rate(0.01, **changes)
+    for labels in {1, known.size.labels}:
+        found = Rates([known]).estimate(replace(known.size, layers=6, labels=labels))
+        assert found is not None
+        assert found.seconds == pytest.approx(0.03)
 
 
 @pytest.mark.parametrize(

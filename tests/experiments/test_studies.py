@@ -96,7 +96,7 @@ def test_seeds_multiply_the_members() -> None:
 
 def test_a_quick_look_takes_lower_rates_for_wide_recurrent_models() -> None:
     rates = {
-        str(job.model): [member.lr for member in job.members]
+        f"{name}: {job.model}": [member.lr for member in job.members]
         for name in ("s-fig2", "s-fig3", "s-fig4")
         for job in study_of(name, QUICK).jobs
         if job.model.name in {"mamba", "retnet", "linear-transformer", "lstm"}

@@ -181,6 +181,21 @@ def test_a_best_run_without_positions_is_named() -> None:
     assert f"{LINTF} at N = 50: the best run has no table of positions" in lines_below(panel)
 
 
+def test_a_best_run_that_was_trained_otherwise_is_named() -> None:
+    study = narrowed(LOOKUP, (MAMBA,), (20,))
+    cell = cell_of(study, "index-lookup", MAMBA, 20)
+    (job,) = cell.jobs
+    other = replace(
+        job,
+        training=replace(job.training, clip=0.0),
+        members=tuple(replace(member, schedule="constant") for member in job.members),
+    )
+    for trained, notes in ((job, []), (other, ["rate is constant", "gradients are not cut"])):
+        found = outcome_of(study, known([fake_run(trained, correct=900)]), measured={})
+        expected = [f"{MAMBA} at N = 20: the best run's {note}" for note in notes]
+        assert [line for line in lines_below(found.panels[0]) if "the best run's" in line] == expected
+
+
 def test_markdown() -> None:
     study = narrowed(LOOKUP, (MAMBA, DSS), (100,))
     study = replace(study, panels=(replace(study.panels[0], said="As a figure, too."),))

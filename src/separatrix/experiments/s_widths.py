@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from separatrix.experiments.cells import Cell, Panel
-from separatrix.experiments.protocols import Settings, named, s_model, s_protocol
+from separatrix.experiments.protocols import QUICK_STEPS, Settings, named, s_model, s_protocol
 from separatrix.tasks.interface import Task
 
 __all__ = ["width_panel"]
@@ -22,7 +22,7 @@ def width_panel(
     columns: Sequence[int],
     task: Callable[[int], Task],
     published: str | None = None,
-    quick_steps: int = 12_000,
+    quick_steps: int = QUICK_STEPS,
 ) -> Panel:
     """A row for each width, a column for each length."""
     cells = []

@@ -18,7 +18,6 @@ from separatrix.experiments.outcomes import (
     Separation,
     StudyOutcome,
 )
-from separatrix.store import Run
 
 __all__ = [
     "CSV_COLUMNS",
@@ -128,18 +127,29 @@ def notes_of(panel: PanelOutcome) -> list[str]:
     """What is noted on cells, each note once; the last lines below a panel."""
     noted: dict[str, list[CellOutcome]] = {}
     for one in _in_order(panel):
-        for note in (*_choices(one.best), one.note):
+        for note in (*_choices(one), one.note):
             if note:
                 noted.setdefault(note, []).append(one)
     return [f"{_noted_at(panel, cells)}: {note}" for note, cells in noted.items()]
 
 
-def _choices(best: Run | None) -> Iterator[str]:
-    """What the paper leaves open and the best run of a cell has in one way of several."""
-    if best is not None and best.initial is not None:
+def _choices(one: CellOutcome) -> Iterator[str]:
+    """What the paper leaves open and the best run of a cell has in one way of several, or otherwise than the
+    cell asks for.
+    """
+    best = one.best
+    if best is None:
+        return
+    if best.initial is not None:
         yield f"the best run's weights began by {best.initial}"
-    if best is not None and best.positions == "none":
+    if best.positions == "none":
         yield "the best run has no table of positions"
+    if best.schedule == "constant" and any(
+        m.schedule != "constant" for job in one.cell.jobs for m in job.members
+    ):
+        yield "the best run's rate is constant"
+    if not best.clip and any(job.training.clip for job in one.cell.jobs):
+        yield "the best run's gradients are not cut"
 
 
 def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:

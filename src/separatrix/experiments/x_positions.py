@@ -2,7 +2,7 @@
 
 A sum has no order. With a table of positions index lookup is a matter of comparing numbers, for which one
 layer is enough; without it a model has to count, layer upon layer, before it can look anything up. S's own
-linear Transformer is not described; on index lookup its row is that of one without.
+linear Transformer is not described; on index lookup one with a table is far better than it.
 """
 
 from __future__ import annotations

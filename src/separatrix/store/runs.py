@@ -166,6 +166,16 @@ class Run(Record):
         """Its learning rate."""
         return float(str(self._part("member")["lr"]))
 
+    @property
+    def schedule(self) -> str:
+        """How its learning rate went on."""
+        return str(self._part("member")["schedule"])
+
+    @property
+    def clip(self) -> float:
+        """The longest gradient that it was given; 0 for no limit."""
+        return float(str(self._part("training")["clip"]))
+
     def _part(self, name: str) -> Mapping[str, JsonValue]:
         part = self.config[name]
         assert isinstance(part, Mapping)
