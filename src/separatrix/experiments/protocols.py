@@ -87,8 +87,8 @@ lookup as it is; of one without it was not tried.
 _WITHOUT_POSITIONS: Final = {"index-lookup": frozenset({"LinTF"})}
 """Who is not told where it is, on which task. S does not describe its linear Transformer. One of that size
 with a table of positions is past S's numbers at 50 and 100 after a few thousand steps; one without has not
-reached them after 20,000, so that is the one that can be S's. It was chosen after seeing that. On equality it
-was not tried at S's lengths.
+reached them after 20,000, and may. Which of them S had is open; the choice was made after seeing this. On
+equality it was not tried at S's lengths.
 """
 _BANDS: Final = 4
 _LEAST_IN_BANDS: Final = 100
