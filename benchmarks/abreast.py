@@ -1,6 +1,5 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
-    python -m benchmarks.abreast --prepare 10      # on a GPU: so many processes compile what is measured
     python -m benchmarks.abreast [--minutes 8] [--no-bands]     # on a GPU
     python -m benchmarks.abreast --page            # anywhere: the page and the table of the package anew
 
@@ -10,9 +9,9 @@ alone, so that a set of four that takes as long as one has gained four. What is 
 stream writes to the same weights, which spoils what it learns and not how long that takes.
 
 Figures go to `results/abreast.json`, each as soon as it is known; a later call goes on. The page is
-`results/abreast.md`, projections take gains from `separatrix/experiments/data/gains.csv`, and
-`benchmarks.step_rates gather` takes the speeds alone. `--only mamba` is about the populations with that in
-their name.
+`results/abreast.md`, projections take gains from `separatrix/experiments/data/gains.csv`, which has those of
+`benchmarks.step_rates measure` too, and `benchmarks.step_rates gather` takes the speeds alone. `--only mamba`
+is about the populations with that in their name.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -37,17 +36,14 @@ import torch
 from benchmarks import step_rates
 from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
 from benchmarks.markdown import table
-from benchmarks.populations import timed
+from benchmarks.recorded import Ready, gain_of, ready
 from separatrix.experiments.gains import GAIN_COLUMNS, Gain, Gains
 from separatrix.experiments.lanes import Part, spans_of
 from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.experiments.rates import Size, size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
-from separatrix.training.course import Course
-from separatrix.training.engine import Engine
 from separatrix.training.jobs import Job
-from separatrix.training.running import placing_for
 
 HERE = Path(__file__).parent
 DATA = step_rates.ABREAST
@@ -100,8 +96,6 @@ POPULATIONS: Final[tuple[Population, ...]] = tuple(
 )
 LANES: Final = (2, 4, 8)
 """So many of the same at once; two only where somebody measured it before."""
-SECONDS: Final = 0.5
-SLICES: Final = 40
 SETS, SET = 12, 4
 """So many sets of so many different ones, against which it is held what follows from several of the same."""
 _HOW = (
@@ -146,62 +140,6 @@ def lanes_of(population: Population) -> tuple[int, ...]:
     return (4, 8) if population[-1] == 1 else (4,)
 
 
-@dataclass
-class Ready:
-    """Recorded steps on a stream of their own. A turn is a step of each band; `seconds` is of one alone."""
-
-    engine: Engine
-    stream: Any
-    seconds: float = 0.0
-
-    def run(self, turns: int) -> None:
-        """Take so many, without waiting for them."""
-        with torch.cuda.stream(self.stream):
-            self.engine.run(turns * self.engine.training.bands)
-
-    def again(self) -> Ready:
-        """The same steps of the same weights, recorded once more on another stream."""
-        return _recorded(self.engine.another(), _stream(), self.seconds)
-
-
-def _stream() -> Any:
-    return torch.cuda.Stream()  # type: ignore[no-untyped-call]
-
-
-def _recorded(engine: Engine, stream: Any, seconds: float = 0.0) -> Ready:
-    with torch.cuda.stream(stream):
-        engine.record()
-    torch.cuda.synchronize()
-    return Ready(engine, stream, seconds)
-
-
-def ready(job: Job) -> Ready:
-    """Compiled, recorded and timed."""
-    stream = _stream()
-    with torch.cuda.stream(stream):
-        engine = Course(job, placing_for(job, device="cuda")).engine
-    found = _recorded(engine, stream)
-    found.seconds = 1 / timed(found.run, seconds=SECONDS)
-    return found
-
-
-def gain_of(together: Sequence[Ready]) -> float:
-    """How many times as much is done as one after another, each with as much to do as takes the same time."""
-    turns = [max(1, round(SECONDS / one.seconds)) for one in together]
-    done = [0] * len(together)
-    torch.cuda.synchronize()
-    begun = time.perf_counter()
-    for part in range(1, SLICES + 1):
-        for number, one in enumerate(together):
-            due = turns[number] * part // SLICES
-            if due > done[number]:
-                one.run(due - done[number])
-                done[number] = due
-    torch.cuda.synchronize()
-    taken = time.perf_counter() - begun
-    return sum(count * one.seconds for count, one in zip(turns, together, strict=True)) / taken
-
-
 def chosen(only: Sequence[str]) -> list[Population]:
     """Those with one of these words in their name, or all."""
     return [one for one in POPULATIONS if not only or any(word in name_of(one) for word in only)]
@@ -243,7 +181,7 @@ def _measure(population: Population, rows: list[dict[str, Any]], *, bands: bool)
     assert size is not None
     try:
         one = ready(job)
-        rate = job.training.bands / one.seconds
+        rate = one.steps_per_second
         _say(f"{name}: {rate:,.1f} steps/s, ready after {time.monotonic() - begun:.0f} s")
         several = [one]
         for count in lanes_of(population):
@@ -288,6 +226,21 @@ def gains_in(data: dict[str, Any]) -> list[Gain]:
             torch=row["torch"],
         )
         for row in data["same"]
+    ]
+
+
+def gains_beside() -> list[Gain]:
+    """What `benchmarks.step_rates measure` found on the way."""
+    return [
+        Gain(
+            size=Size(**row["size"]),
+            abreast=int(count),
+            gain=gain,
+            device=row["device"],
+            torch=row["torch"],
+        )
+        for row in step_rates.rows_in(step_rates.MEASURED)
+        for count, gain in row.get("gains", {}).items()
     ]
 
 
@@ -351,7 +304,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="those with such a name")
-    parser.add_argument("--prepare", type=int, metavar="PROCESSES", help="only compile, in so many of them")
     parser.add_argument("--page", action="store_true", help="only write the page and the table")
     parser.add_argument("--no-bands", action="store_true", help="all lengths in every step")
     options = parser.parse_args()
@@ -359,17 +311,13 @@ def main() -> None:
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
-        if options.prepare is not None:
-            jobs = [job_of(one, bands=bands) for one in chosen(options.only)]
-            step_rates.prepare(jobs, options.prepare, seconds=60 * options.minutes)
-            return
         measure(options.minutes, options.out, options.only, bands=bands)
     data = json.loads(options.out.read_text())
     with written_whole(options.out.with_suffix(".md")) as file:
         file.write(page(data))
     if options.out == DATA:
         with written_whole(TABLE) as file:
-            file.write(table_of(gains_in(data)))
+            file.write(table_of([*gains_in(data), *gains_beside()]))
 
 
 if __name__ == "__main__":

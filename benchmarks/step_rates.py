@@ -1,17 +1,16 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
-    python -m benchmarks.step_rates prepare PLAN [--minutes 4] [--processes 10] [--most 60] [--no-bands]
-    python -m benchmarks.step_rates measure [PLAN] [--minutes 20] [--no-bands] [--out FILE]
+    python -m benchmarks.step_rates measure [--minutes 20] [--processes 10] [--no-bands] [--out FILE]
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
 `measure` times on a GPU what experiments train at the quick budget of which no rate can be had, then
 populations of S's figures at the paper's sizes, whole and with the members that halving leaves, those first
-on which most hours rest; without bands of lengths it compiles a quarter as much for each, and what bands save
-is reckoned. Most of its time is compiling: `prepare` has several processes do that for what would be measured
-first and writes a plan of it, and `measure` then begins with that plan. What it finds is added to
-`results/step_rates.json`, and it goes on where it ended. `gather` writes the table of the package from that
-file, from `results/bands.json`, `results/abreast.json` and `results/populations.json`, from the runs in
-`results/` of the checkout and in these stores, and from those that the table has already.
+on which most hours rest, and what several of the same gain abreast; without bands of lengths it compiles a
+quarter as much for each, and what bands save is reckoned. Most of its time is compiling, which several
+processes do, and one of them at a time has the GPU. What it finds is added to `results/step_rates.json`, and
+it goes on where it ended. `gather` writes the table of the package from that file, from `results/bands.json`,
+`results/abreast.json` and `results/populations.json`, from the runs in `results/` of the checkout and in
+these stores, and from those that the table has already.
 """
 
 from __future__ import annotations
@@ -20,27 +19,26 @@ import argparse
 import csv
 import io
 import json
-import os
 import sys
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.populations import BATCH, timed
+from benchmarks.in_turns import measured_in_turns
+from benchmarks.populations import BATCH
 from benchmarks.populations import DATA as POPULATIONS
-from separatrix.errors import InvalidInput
+from benchmarks.recorded import Ready, Turn, gain_of, ready
 from separatrix.evidence import TaskSpec
 from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.rates import (
     COLUMNS,
-    PREPARED_START,
     Rate,
     Rates,
     Size,
@@ -58,12 +56,8 @@ from separatrix.store.bundles import bundles_in, read_bundle
 from separatrix.tasks import task
 from separatrix.tasks.interface import Task
 from separatrix.tasks.specs import spec_of, task_of
-from separatrix.training.__main__ import read_plan
-from separatrix.training.ahead import Ahead, started
-from separatrix.training.course import Course
-from separatrix.training.jobs import Job, Plan
+from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member, Precision, Training
-from separatrix.training.running import placing_for
 from separatrix.training.stretches import stretches_of
 
 HERE = Path(__file__).parent
@@ -80,6 +74,8 @@ FASTER_SINCE = "2026-11-16T17:00:00Z"
 """Then scores of classes, the gradient of token tables and LSTMs of few cells became up to three times as
 fast. What was measured before of populations in which these count for much says nothing any more; other rates
 stand as the upper bounds that they are."""
+LANES_OF = {1: (4, 8), 3: (4,), 7: (2,)}
+"""How many of the same are tried at once, by their members."""
 _UNKNOWN = 1.0
 """Seconds of a step that nothing is known of: more than any has, so that it is measured first."""
 Row = dict[str, Any]
@@ -188,7 +184,7 @@ def _of_row(row: Row) -> Rate:
         size=Size(**{"bands": 1, "positions": size["length"], **size}),
         compiled=True,
         steps_per_second=row["steps_per_second"],
-        start_seconds=None if row.get("prepared") else row["start_seconds"],
+        start_seconds=None if row.get("prepared") or "gains" in row else row["start_seconds"],
         how="benchmark",
         device=row["device"],
         torch=row["torch"],
@@ -252,42 +248,24 @@ def measure(
     out: Path,
     *,
     bands: bool = True,
-    prepared: Sequence[Job] = (),
-    time_one: Callable[[Job], Row] | None = None,
+    processes: int = 10,
+    measured: Callable[[Sequence[Job], float], Iterable[Row]] | None = None,
 ) -> None:
-    """Time populations on this GPU until the minutes are over or all that is needed is measured; those first
-    that were compiled before.
+    """Time populations on this GPU until the minutes are over or all that is needed is measured, those first
+    on which most hours rest. So many processes compile them.
     """
-    ends = time.monotonic() + 60 * minutes
-    jobs = needed(bands=bands)
     found = rows_in(MEASURED)
     found += [row for row in rows_in(out) if row not in found]
-    ready = deque(prepared)
-    failed: set[str] = set()
-    while time.monotonic() < ends:
-        rates, is_prepared = known_with(found), bool(ready)
-        left = [ready.popleft()] if ready else most_telling(jobs, rates)
-        job = next((one for one in left if one.key not in failed and not _is_measured(one, rates)), None)
-        if job is None:
-            if is_prepared:
-                continue
-            print("All is measured.", file=sys.stderr, flush=True)
-            return
-        try:
-            row = (time_one or time_population)(job)
-        except (RuntimeError, InvalidInput) as failure:
-            failed.add(job.key)
-            print(f"{job.model} on {job.task}: {failure}", file=sys.stderr, flush=True)
-            continue
-        began_at_once = is_prepared and row["start_seconds"] <= PREPARED_START
-        found.append({**row, "prepared": True} if began_at_once else row)
+    jobs = most_telling(needed(bands=bands), known_with(found))
+    way = measured or partial(_in_turns, processes=processes)
+    for row in way(jobs, 60 * minutes):
+        found.append(row)
         with written_whole(out) as file:
             json.dump({"rows": found}, file, indent=1)
 
 
-def _is_measured(job: Job, rates: Rates) -> bool:
-    found = seconds_per_step(job, rates=rates)
-    return found is not None and found.basis == "measured"
+def _in_turns(jobs: Sequence[Job], seconds: float, *, processes: int) -> Iterator[Row]:
+    return measured_in_turns(jobs, time_with_gains, processes=processes, seconds=seconds)
 
 
 def needed(*, bands: bool) -> list[Job]:
@@ -300,21 +278,6 @@ def needed(*, bands: bool) -> list[Job]:
 def known_with(found: Iterable[Row]) -> Rates:
     """All rates there are, with those that were just found."""
     return Rates(gathered([], rates_measured().measured, measured=[*found, *rows_beside()]))
-
-
-def prepare(jobs: Sequence[Job], processes: int, *, seconds: float) -> None:
-    """Have so many processes compile these, each its share, for so long at most, so that whoever measures or
-    trains finds their code on disk.
-    """
-    # So many processes are enough: none of them is to start helpers or threads of its own.
-    os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    until = time.monotonic() + seconds
-    shares = [Plan(jobs=tuple(jobs[first::processes])) for first in range(min(processes, len(jobs)))]
-    working = [Ahead(started(share, ["--device", "cuda"])) for share in shares]
-    while time.monotonic() < until and any(one.is_at_work for one in working):
-        time.sleep(0.2)
-    for one in working:
-        one.stop()
 
 
 def unknown_of(name: str) -> list[Job]:
@@ -364,18 +327,33 @@ def most_telling(jobs: Iterable[Job], rates: Rates) -> list[Job]:
     return [populations[key] for key in sorted(weights, key=lambda key: weights[key], reverse=True)]
 
 
-def time_population(job: Job, *, seconds: float = 2.0) -> Row:
+def time_population(job: Job, turn: Turn | None = None, *, seconds: float = 2.0) -> Row:
     """A population's rate, and how long it took to begin."""
-    torch.cuda.empty_cache()
-    begun = time.perf_counter()
-    engine = Course(job, placing_for(job, device="cuda")).engine
-    engine.run(job.training.bands)
-    torch.cuda.synchronize()
-    start = time.perf_counter() - begun
-    bands = job.training.bands
-    rate = bands * timed(lambda turns: engine.run(bands * turns), seconds=seconds)
+    return _row(job, ready(job, seconds=seconds, turn=turn))
+
+
+def time_with_gains(job: Job, turn: Turn) -> Row:
+    """The same, and what several of it gain that take their steps at once: of fewer members more of them,
+    since they leave more of the card idle.
+    """
+    one = ready(job, seconds=1.0, turn=turn)
+    several, gains = [one], {}
+    try:
+        for count in LANES_OF.get(len(job.members), ()):
+            several += [one.again() for _ in range(count - len(several))]
+            with turn:
+                gains[str(count)] = gain_of(several)
+    except RuntimeError as failure:  # no memory for so many
+        print(f"{job.short_name}: {failure}"[:400], file=sys.stderr, flush=True)
+    told = ", ".join(f"{count} gain {gain:.2f}" for count, gain in gains.items())
+    print(f"    {told or 'none abreast'}", file=sys.stderr, flush=True)
+    return {**_row(job, one), "gains": gains}
+
+
+def _row(job: Job, one: Ready) -> Row:
     size = size_of(job)
     assert size is not None
+    rate, start = one.steps_per_second, one.start_seconds
     print(f"{size}: {rate:,.1f} steps/s, ready after {start:.0f} s", file=sys.stderr, flush=True)
     return {
         "size": vars(size),
@@ -391,32 +369,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parts = parser.add_subparsers(dest="part", required=True)
-    compiling = parts.add_parser("prepare")
-    compiling.add_argument("plan", type=Path, help="is written")
-    compiling.add_argument("--minutes", type=float, default=4.0)
-    compiling.add_argument("--processes", type=int, default=10)
-    compiling.add_argument("--most", type=int, default=60, help="populations")
     timing = parts.add_parser("measure")
     timing.add_argument("--minutes", type=float, default=20.0)
-    timing.add_argument("plan", nargs="?", type=Path, help="of what was compiled before")
+    timing.add_argument("--processes", type=int, default=10, help="that compile")
     timing.add_argument("--out", type=Path, default=MEASURED)
-    for part in (compiling, timing):
-        part.add_argument("--no-bands", action="store_true", help="all lengths in every step")
+    timing.add_argument("--no-bands", action="store_true", help="all lengths in every step")
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()
     if arguments.part != "gather" and not torch.cuda.is_available():
         parser.error(f"{arguments.part} needs a GPU, and there is none here")
-    if arguments.part == "prepare":
-        wanted = most_telling(needed(bands=not arguments.no_bands), known_with(rows_in(MEASURED)))
-        plan = Plan(jobs=tuple(wanted[: arguments.most]))
-        with written_whole(arguments.plan) as file:
-            json.dump(plan.to_json(), file)
-        prepare(plan.jobs, arguments.processes, seconds=60 * arguments.minutes)
-        return
     if arguments.part == "measure":
-        prepared = () if arguments.plan is None else read_plan(arguments.plan).jobs
-        measure(arguments.minutes, arguments.out, bands=not arguments.no_bands, prepared=prepared)
+        bands, processes = not arguments.no_bands, arguments.processes
+        measure(arguments.minutes, arguments.out, bands=bands, processes=processes)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)

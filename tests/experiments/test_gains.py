@@ -79,7 +79,7 @@ def test_one_of_more_is_no_faster_and_more_do_no_less(
 def test_the_page_and_the_table_are_what_the_data_gives() -> None:
     data = json.loads(abreast.DATA.read_text())
     assert abreast.page(data) == abreast.PAGE.read_text()
-    assert abreast.table_of(abreast.gains_in(data)) == abreast.TABLE.read_text()
+    assert abreast.table_of([*abreast.gains_in(data), *abreast.gains_beside()]) == abreast.TABLE.read_text()
     assert {name for row in data["sets"] for name in row["names"]} <= {row["name"] for row in data["same"]}
     kept = gains_from(abreast.TABLE.read_text().splitlines())
     assert gains_measured().measured == kept
@@ -116,6 +116,7 @@ class FakeReady:
     """A population that takes its steps in no time."""
 
     seconds = 0.01
+    steps_per_second = 100.0
 
     def __init__(self, copies: int = 99) -> None:
         self._copies = copies

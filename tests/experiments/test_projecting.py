@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from separatrix.experiments.cells import Study
 from separatrix.experiments.gains import Gains
 from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.protocols import Settings
-from separatrix.experiments.rates import Rates, rates_measured, size_of
+from separatrix.experiments.rates import Rates, Size, rates_measured, size_of
 from separatrix.store import Result, Store
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Halving, Member, Training
@@ -252,52 +253,33 @@ def test_what_most_hours_rest_on_is_measured_first(
     known = [rate for rate in rates_measured().measured if rate.size.task != "q-sparse-averaging"]
     monkeypatch.setattr(step_rates, "rates_measured", lambda: Rates(known))
 
-    def time_one(job: Job) -> dict[str, Any]:
-        size = size_of(job)
-        assert size is not None
-        asked.append(size)
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        if len(asked) == 2:
-            raise RuntimeError("out of memory")
-        row = {"size": vars(size), "steps_per_second": 20.0, "start_seconds": 30.0}
-        return {**row, "device": "NVIDIA H200", "torch": "2.11.0"}
+    def measured(jobs: Sequence[Job], seconds: float) -> Iterator[dict[str, Any]]:
+        assert seconds == 300
+        for job in jobs:
+            size = size_of(job)
+            assert size is not None
+            asked.append(size)
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+            row = {"size": vars(size), "steps_per_second": 20.0, "start_seconds": 30.0, "gains": {"4": 1.5}}
+            yield {**row, "device": "NVIDIA H200", "torch": "2.11.0"}
 
-    with pytest.raises(KeyboardInterrupt):
-        step_rates.measure(5, out, bands=bands > 1, time_one=time_one)
-    assert len(set(asked)) == 3
-    assert asked[0].task == "q-sparse-averaging"  # nothing at all is known of it
-    assert (asked[1].width, asked[1].n, asked[1].bands) == (1024, 400, bands)
-    assert [row["size"] for row in json.loads(out.read_text())["rows"]] == [vars(asked[0])]
-
-
-@pytest.mark.slow
-def test_what_was_compiled_before_is_measured_first_and_in_that_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "rates.json"
-    monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))
-    monkeypatch.setattr(step_rates, "MEASURED", tmp_path / "none.json")
-    wanted = step_rates.most_telling(step_rates.needed(bands=False), step_rates.known_with([]))
-    prepared, asked = [wanted[7], wanted[3], wanted[7], wanted[5]], []
-
-    def time_one(job: Job) -> dict[str, Any]:
-        asked.append(job.key)
-        if len(asked) == 2:
-            raise RuntimeError("out of memory")
-        if len(asked) == 5:
-            raise KeyboardInterrupt
-        size = size_of(job)
-        assert size is not None
-        row = {"size": vars(size), "steps_per_second": 20.0, "start_seconds": 3.0}
-        return {**row, "device": "NVIDIA H200", "torch": "2.11.0"}
-
-    with pytest.raises(KeyboardInterrupt):
-        step_rates.measure(5, out, bands=False, prepared=prepared, time_one=time_one)
-    assert asked[:3] == [wanted[7].key, wanted[3].key, wanted[5].key]  # what is measured by then is not again
-    assert wanted[3].key not in asked[3:]
+    for _ in range(2):  # the second call does not ask again for what the first has kept
+        with pytest.raises(KeyboardInterrupt):
+            step_rates.measure(5, out, bands=bands > 1, measured=measured)
+        kept, first = asked, asked[:3]
+        asked = []
+    assert len(set(first)) == 3
     rows = json.loads(out.read_text())["rows"]
-    assert [row.get("prepared", False) for row in rows] == [True, True, False]
+    assert len(rows) == 4
+    assert len({Size(**row["size"]) for row in rows}) == 4
+    assert kept[0] not in [Size(**row["size"]) for row in rows[:2]]
+    whole = Size(**rows[0]["size"])
+    assert whole.task == "q-sparse-averaging"  # nothing at all is known of it
+    large = Size(**rows[1]["size"])
+    assert (large.width, large.n, large.bands) == (1024, 400, bands)
+    (rate,) = (one for one in step_rates.gathered([], [], measured=rows) if one.size == large)
+    assert rate.start_seconds is None  # compiled beside others, which says nothing of one alone
 
 
 def test_the_report_is_that_of_the_figures() -> None:
