@@ -91,6 +91,7 @@ def test_processes_bring_what_one_process_brings(tmp_path: Path) -> None:
     assert not found.failed
     assert summary(part, there) == summary(part, here)
     assert sum("done in" in line for line in told) == 2
+    assert all("abreast" in run.provenance for run in there.runs()), "two processes shared one processor"
 
 
 def test_jobs_abreast_bring_what_jobs_one_by_one_bring(tmp_path: Path) -> None:

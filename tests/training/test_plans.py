@@ -14,6 +14,7 @@ import torch
 
 from separatrix.models.specs import ModelSpec
 from separatrix.models.transformer import Transformer
+from separatrix.store import Store
 from separatrix.tasks import task
 from separatrix.training import Job, Member, Observer, Plan, Training
 from separatrix.training import __main__ as program
@@ -78,6 +79,18 @@ def test_jobs_may_be_done_abreast(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert code == 0, err
     found = sorted((line["job"], line["config"]["member"]["seed"]) for line in lines)
     assert found == [(0, 0), (0, 1), (1, 5), (2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_shared_its_device_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shared: bool
+) -> None:
+    path = written(tmp_path, small_job(steps=10))
+    code, _, err = ran(capsys, path, *(["--shared"] if shared else []))
+    assert code == 0, err
+    runs = Store(tmp_path / "store").runs()
+    assert len(runs) == 2
+    assert all(("abreast" in run.provenance) == shared for run in runs)
 
 
 @pytest.mark.slow

@@ -178,6 +178,7 @@ class _Pool:
         device = self._devices[self._begun % len(self._devices)]
         words = [sys.executable, "-m", "separatrix.training", str(plan), "--store", str(self._store.path)]
         words += ["--device", device, "--no-ahead"]  # it would compete with the other processes
+        words += ["--shared"] if self._engine.processes > len(self._devices) else []
         words += [] if self._engine.seats is None else ["--seats", str(self._engine.seats)]
         words += ["--no-compile"] if self._engine.compiled is False else []
         process = subprocess.Popen(

@@ -151,6 +151,7 @@ def _run(number: int, job: Job, store: Store, options: argparse.Namespace, lane:
         observer=view if lane is None else view.beside(job),
         turn=None if lane is None else lane.turn,
         is_over=(lambda: False) if lane is None else lane.is_over,
+        shared=options.shared,
         own_code=options.own_code,
     )
     lines = [json.dumps({"job": number, **summary_of(job, one)}, allow_nan=False) for one in trained]
@@ -169,6 +170,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     parser.add_argument("--seats", type=_seats, help="most members trained side by side")
     parser.add_argument("--abreast", type=_seats, default=1, help="jobs at once on one GPU [1]")
+    parser.add_argument(
+        "--shared",
+        action="store_true",
+        help="say with what comes of it that other processes use the same device, so that it is slower",
+    )
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how mixers compute")
     parser.add_argument(
         "--prepare", action="store_true", help="only compile, into the compiler's cache; train nothing"

@@ -125,13 +125,14 @@ def run_job(
     until: float = math.inf,
     is_over: Callable[[], bool] = lambda: False,
     turn: Turn | None = None,
+    shared: bool = False,
     own_code: bool = False,
 ) -> tuple[Trained, ...]:
     """Do a job: see `train`. `own_code` allows to run the code that a model `module:factory` names.
 
     Where the clock `time.monotonic` says `until` before the end, or `is_over` says so, what was trained is
     saved and `OutOfTime` is raised; the same again goes on from there. Jobs that go on beside each other in
-    one process share a turn.
+    one process share a turn; `shared` says that other processes use the same device meanwhile.
     """
     placing = replace(
         placing_for(job, device=device, seats=seats, compiled=compiled, backend=backend, own_code=own_code),
@@ -139,7 +140,7 @@ def run_job(
     )
     job.population(1, own_code=own_code)  # what does not fit is refused before anything is written
     source = provenance(placing.device, precision=job.training.precision, deterministic=deterministic)
-    if turn is not None:
+    if turn is not None or shared:
         source["abreast"] = True  # how fast it was says less than in a run alone
     watched = observer or Observer()
 
