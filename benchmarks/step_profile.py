@@ -63,9 +63,7 @@ def job_of(label: str, layers: int, width: int, asked: Asked, n: int, members: i
     protocol = s_protocol(Settings(budget="paper", halving=False, bands=False), label, width=width)
     config = s_model(label, layers=layers, width=width, task=name)
     whole = protocol.job(task(name, n=n, **params), config)
-    return Job(
-        task=whole.task, model=whole.model, training=whole.training, members=whole.members[:members]
-    )
+    return Job(task=whole.task, model=whole.model, training=whole.training, members=whole.members[:members])
 
 
 def kind_of(kernel: str) -> str:
@@ -85,7 +83,7 @@ def profiled(job: Job, turn: Turn) -> Row:
     launches: Counter[str] = Counter()
     microseconds: Counter[str] = Counter()
     for event in seen.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
+        if "CUDA" in str(event.device_type):
             launches[event.name] += 1
             microseconds[event.name] += event.time_range.elapsed_us()
     kernels = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -37,6 +38,25 @@ def _timed(job: Job, turn: AbstractContextManager[Any]) -> dict[str, Any]:
     }
 
 
+def _breathing(job: Job, turn: AbstractContextManager[Any]) -> dict[str, Any]:
+    """Says when it had its turn, and when a thread beside it was at work before, meanwhile and behind."""
+    breaths, over = [], threading.Event()
+
+    def breathe() -> None:
+        while not over.wait(0.02):
+            breaths.append(time.monotonic())
+
+    threading.Thread(target=breathe, daemon=True).start()
+    time.sleep(1.0)
+    with turn:
+        begun = time.monotonic()
+        time.sleep(0.5)
+        ended = time.monotonic()
+    time.sleep(1.0)
+    over.set()
+    return {"process": os.getpid(), "turn": (begun, ended), "breaths": breaths}
+
+
 def _slow(job: Job, turn: AbstractContextManager[Any]) -> dict[str, Any]:
     if len(job.members) > 1:
         time.sleep(600)
@@ -53,6 +73,21 @@ def test_all_is_measured_once_and_never_two_at_a_time() -> None:
     turns = sorted(row["turn"] for row in rows)
     assert all(first[1] <= second[0] for first, second in pairwise(turns))
     assert dict(os.environ) == before
+
+
+@pytest.mark.slow
+def test_who_has_the_turn_is_alone() -> None:
+    """The others do nothing meanwhile, and all of them go on behind it."""
+    rows = list(measured_in_turns(JOBS, _breathing, processes=3, seconds=120))
+    assert len(rows) == len(JOBS)
+    compared = 0
+    for row in rows:
+        begun, ended = row["turn"]
+        assert sum(begun < breath < ended for breath in row["breaths"]) > 10, "its own thread goes on"
+        others = [other["breaths"] for other in rows if other["process"] != row["process"]]
+        assert not any(begun < breath < ended for breaths in others for breath in breaths)
+        compared += sum(breaths[0] < begun and ended < breaths[-1] for breaths in others)
+    assert compared, "somebody else was at work before a turn and behind it"
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """The engine of one machine: jobs in this process, one by one or abreast, or in processes of their own.
 
 A process is `python -m separatrix.training` with a plan of one job, so what it is killed in goes on where it
-was. Processes are for several GPUs or several cores: on one GPU they take turns and lose time.
+was. Processes are for several GPUs or several cores, and for one GPU where they can share it: else they take
+turns there and lose time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import IO, Any, Final
 
 from separatrix.errors import SeparatrixError
 from separatrix.experiments.engines import Failure, Ran, Tell
+from separatrix.experiments.sharing import side_by_side
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
@@ -153,10 +155,14 @@ class _Pool:
         self._children: list[_Child] = []
         self._failed: list[Failure] = []
         self._done = self._begun = 0
+        self._shared: Mapping[str, str] = {}
 
     def run(self, jobs: Sequence[Job]) -> Ran:
-        waiting = deque(jobs)
-        with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
+        waiting, most = deque(jobs), min(len(jobs), self._engine.processes)
+        with (
+            tempfile.TemporaryDirectory(prefix="separatrix-") as folder,
+            side_by_side(most, self._devices, tell=self._tell) as self._shared,
+        ):
             try:
                 while (waiting or self._children) and not self._is_over():
                     while waiting and len(self._children) < self._engine.processes:
@@ -188,7 +194,7 @@ class _Pool:
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,  # Ctrl-C comes to this process alone, which lets the others save
-            env=child_environment(),
+            env={**child_environment(), **self._shared},
         )
         child = _Child(job, process, plan)
         assert process.stderr is not None
@@ -230,7 +236,7 @@ def _devices(device: str) -> list[str]:
     import torch  # noqa: PLC0415  only where jobs are really run
 
     count = torch.cuda.device_count() if device in {"auto", "cuda"} else 0
-    return [f"cuda:{number}" for number in range(count)] if count > 1 else [device]
+    return [f"cuda:{number}" for number in range(count)] if count > 1 else ["cuda" if count else device]
 
 
 def _named(job: Job) -> str:
