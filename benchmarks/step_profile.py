@@ -1,20 +1,22 @@
 """Where the time of a population's step goes, kernel by kernel.
 
-    python -m benchmarks.step_profile [--only mamba] [--minutes 3] [--out FILE]        # on a GPU
+    python -m benchmarks.step_profile [--only mamba] [--minutes 3] [--out FILE]     # on a GPU
+    python -m benchmarks.step_profile --page                                        # the page anew, anywhere
 
 Populations of S's figures, a few of the largest and a few of the smallest, take recorded steps under the
-profiler: one step of one band, all lengths padded to the longest. For each the file has every kernel with
-its launches and microseconds of a step, and the rate without the profiler beside it; what is printed is the
-sum for each kind of kernel and the longest ones.
+profiler, all lengths padded to the longest. For each the file `results/step_profile.json` has the time of a
+step in each kind of kernel and in the longest ones, and the rate without the profiler beside it; the page is
+`results/step_profile.md`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
 from benchmarks.in_turns import measured_in_turns
+from benchmarks.markdown import table
 from benchmarks.recorded import Turn, ready
 from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.files import written_whole
@@ -47,14 +50,31 @@ POPULATIONS: Final[tuple[tuple[str, int, int, Asked, int, int], ...]] = (
     ("RetNet", 6, 256, LOOKUP, 20, 1),
     ("Mamba", 2, 64, LOOKUP, 100, 1),
 )
+HERE = Path(__file__).parent
+DATA = HERE / "results" / "step_profile.json"
+PAGE = HERE / "results" / "step_profile.md"
 STEPS: Final = 4
 LONGEST: Final = 14
+_SHOWN: Final = 8
+_LONGEST_NAME: Final = 200
+_SHORT_NAME: Final = 90
+_PAGE = """# Where the time of a step goes
+
+{device}, torch {torch}. `python -m benchmarks.step_profile` measures: batch 64, products in bfloat16,
+recorded steps with all lengths padded to the longest, under the profiler. *Compiled* is what Inductor has
+fused, mostly norms, gates and the stream between blocks; *our own* are the kernels in Triton of this package.
+{notes}
+
+{table}
+"""
 KINDS: Final = (
-    ("products", ("gemm", "nvjet", "cutlass", "bmm", "matmul", "cublas", "xmma", "splitk")),
-    ("attention", ("flash", "fmha", "attention")),
-    ("compiled", ("triton_",)),
-    ("copies and fills", ("memcpy", "memset", "copy", "fill", "catarray", "cat_")),
+    ("compiled", r"triton_"),
+    ("our own", r"_?[a-z]+(_[a-z]+)*$"),
+    ("products", r".*(gemm|nvjet|cutlass|cublas|xmma|splitk)"),
+    ("attention", r".*(flash|fmha|sdpa|compute_dot_do_o)"),
+    ("copies and fills", r".*(memcpy|memset|copy|fill|catarray)"),
 )
+"""What kernels do, by how their names begin; the first that fits. `triton_…` is what Inductor has fused."""
 
 
 def job_of(label: str, layers: int, width: int, asked: Asked, n: int, members: int) -> Job:
@@ -69,7 +89,7 @@ def job_of(label: str, layers: int, width: int, asked: Asked, n: int, members: i
 def kind_of(kernel: str) -> str:
     """What a kernel does, by its name."""
     lower = kernel.lower()
-    return next((kind for kind, marks in KINDS if any(mark in lower for mark in marks)), "other")
+    return next((kind for kind, pattern in KINDS if re.match(pattern, lower)), "other")
 
 
 def profiled(job: Job, turn: Turn) -> Row:
@@ -87,33 +107,64 @@ def profiled(job: Job, turn: Turn) -> Row:
             launches[event.name] += 1
             microseconds[event.name] += event.time_range.elapsed_us()
     kernels = [
-        {"name": name[:300], "launches": launches[name] / STEPS, "microseconds": time / STEPS}
+        {"name": name[:_LONGEST_NAME], "launches": launches[name] / STEPS, "microseconds": time / STEPS}
         for name, time in microseconds.most_common()
     ]
     return {
         "population": job.short_name,
         "members": len(job.members),
         "steps_per_second": one.steps_per_second,
-        "start_seconds": one.start_seconds,
-        "kernels": kernels,
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        **summed(kernels),
     }
 
 
-def lines_of(row: Row) -> Iterable[str]:
-    """A population's step in words."""
-    kernels = row["kernels"]
-    whole = sum(kernel["microseconds"] for kernel in kernels)
-    launches = sum(kernel["launches"] for kernel in kernels)
-    yield (
-        f"{row['population']}, {row['members']} members: {1e6 / row['steps_per_second']:,.0f} us a step, "
-        f"{whole:,.0f} us in {launches:,.0f} kernels"
-    )
+def summed(kernels: Sequence[Row]) -> Row:
+    """Microseconds and launches of all kernels, microseconds of each kind, and the longest kernels."""
     kinds: Counter[str] = Counter()
     for kernel in kernels:
         kinds[kind_of(kernel["name"])] += kernel["microseconds"]
-    yield "    " + ", ".join(f"{kind} {time:,.0f}" for kind, time in kinds.most_common())
-    for kernel in kernels[:LONGEST]:
-        yield f"    {kernel['microseconds']:8,.0f} us {kernel['launches']:6,.1f} x {kernel['name'][:90]}"
+    return {
+        "microseconds": sum(kernel["microseconds"] for kernel in kernels),
+        "launches": sum(kernel["launches"] for kernel in kernels),
+        "kinds": dict(kinds.most_common()),
+        "longest": list(kernels[:LONGEST]),
+    }
+
+
+def page(rows: Sequence[Row], *, notes: str = "") -> str:
+    """The page of these rows."""
+    kinds = [*(kind for kind, _ in KINDS), "other"]
+    first = table(
+        ("population", "members", "ms in kernels", "launches", *kinds),
+        (
+            (
+                row["population"],
+                row["members"],
+                f"{row['microseconds'] / 1000:.1f}",
+                f"{row['launches']:,.0f}",
+                *(f"{100 * row['kinds'].get(kind, 0) / row['microseconds']:.0f} %" for kind in kinds),
+            )
+            for row in rows
+        ),
+    )
+    parts = [_PAGE.format(device=rows[0]["device"], torch=rows[0]["torch"], notes=notes, table=first)]
+    for row in rows:
+        longest = table(
+            ("kernel", "launches", "µs a step", "share"),
+            (
+                (
+                    f"`{kernel['name'][:_SHORT_NAME]}`",
+                    f"{kernel['launches']:,.0f}",
+                    f"{kernel['microseconds']:,.0f}",
+                    f"{100 * kernel['microseconds'] / row['microseconds']:.0f} %",
+                )
+                for kernel in row["longest"][:_SHOWN]
+            ),
+        )
+        parts.append(f"## {row['population']}, {row['members']} members\n\n{longest}")
+    return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
 def main() -> None:
@@ -123,8 +174,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="populations with this in their name")
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--processes", type=int, default=15, help="that compile")
-    parser.add_argument("--out", type=Path, default=Path("step_profile.json"))
+    parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--page", action="store_true", help="only the page anew")
     arguments = parser.parse_args()
+    if arguments.page:
+        kept = json.loads(DATA.read_text())
+        with written_whole(PAGE) as file:
+            file.write(page(kept["rows"], notes=kept.get("notes", "")))
+        return
     if not torch.cuda.is_available():
         parser.error("a profile of steps needs a GPU, and there is none here")
     jobs = [job for job in (job_of(*one) for one in POPULATIONS) if arguments.only in job.short_name]
@@ -133,7 +190,7 @@ def main() -> None:
         jobs, profiled, processes=arguments.processes, seconds=60 * arguments.minutes
     ):
         found.append(row)
-        print("\n".join(lines_of(row)), file=sys.stderr, flush=True)
+        print(page([row]), file=sys.stderr, flush=True)
         with written_whole(arguments.out) as file:
             json.dump({"rows": found}, file, indent=1)
 
