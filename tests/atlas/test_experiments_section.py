@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -233,6 +234,16 @@ def test_a_decoded_cell_has_the_score_of_what_was_written(content: Content, tmp_
     section = shown(content, kept_in(tmp_path / "again"), study)
     assert table_of(section)["Transformer 0.5M", "16"][0] == "under way"
     assert "No number yet: IsTree by a chain of thought, 36 cells" in said(section)
+
+
+def test_seconds_of_a_shared_card_are_not_added_up(content: Content, tmp_path: Path) -> None:
+    study = only_panel(*LOOKUP)
+    alone = kept_run(cell_of(study.study, "index-lookup", "TF-(1,64)", 200), 950)
+    beside = kept_run(cell_of(study.study, "index-lookup", "TF-(1,64)", 400), 940)
+    beside = replace(beside, provenance={**beside.provenance, "abreast": True})
+    write_bundle(tmp_path / "a", [alone, beside], {}, name="a")
+    section = shown(content, kept_in(tmp_path), study)
+    assert "1 run, 2 s on NVIDIA H200; 1 run side by side on NVIDIA H200; torch" in said(section)
 
 
 @pytest.mark.slow

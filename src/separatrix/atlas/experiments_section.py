@@ -217,13 +217,18 @@ def _measured(study: Study, kept: Kept) -> tuple[str, ...]:
 
 
 def _made(runs: Sequence[Run]) -> tuple[str, ...]:
-    """On what runs were computed: devices with their runs and seconds, versions, commits."""
-    by_device: dict[str, list[float]] = {}
+    """On what runs were computed: devices with their runs and seconds, versions, commits.
+
+    Seconds of runs that shared a device are the same ones many times over, so they are not added up.
+    """
+    by_device: dict[tuple[str, bool], list[float]] = {}
     for run in runs:
-        by_device.setdefault(_told(run, "device"), []).append(run.seconds)
+        place = _told(run, "device"), bool(run.provenance.get("abreast"))
+        by_device.setdefault(place, []).append(run.seconds)
     said = [
-        f"{len(times):,} run{'' if len(times) == 1 else 's'}, {sum(times):,.0f} s on {device}"
-        for device, times in sorted(by_device.items())
+        f"{len(times):,} run{'' if len(times) == 1 else 's'}"
+        f"{' side by side' if shared else f', {sum(times):,.0f} s'} on {device}"
+        for (device, shared), times in sorted(by_device.items())
     ]
     torch = sorted({_told(run, "torch") for run in runs})
     commits = sorted({_told(run, "commit")[:_COMMIT] for run in runs})
