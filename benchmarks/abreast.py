@@ -129,7 +129,7 @@ def name_of(population: Population, *, bands: bool = True) -> str:
 def job_of(population: Population, *, bands: bool = True) -> Job:
     """As a job of the paper's protocol."""
     label, layers, width, (asked, given), n, members = population
-    whole = s_protocol(Settings(budget="paper", halving=False, bands=bands), label).job(
+    whole = s_protocol(Settings(budget="paper", halving=False, bands=bands), label, width=width).job(
         task(asked, n=n, **given), s_model(label, layers=layers, width=width, task=asked)
     )
     return replace(whole, members=whole.members[:members])

@@ -23,17 +23,16 @@ from typing import Any, Final
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.bands import LOOKUP, NCP, RANDOM, Asked
+from benchmarks.abreast import Population, job_of
+from benchmarks.bands import LOOKUP, NCP, RANDOM
 from benchmarks.in_turns import measured_in_turns
 from benchmarks.markdown import table
 from benchmarks.recorded import Turn, ready
-from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.files import written_whole
-from separatrix.tasks import task
 from separatrix.training.jobs import Job
 
 Row = dict[str, Any]
-POPULATIONS: Final[tuple[tuple[str, int, int, Asked, int, int], ...]] = (
+POPULATIONS: Final[tuple[Population, ...]] = (
     ("RetNet", 6, 256, LOOKUP, 400, 7),
     ("RetNet", 6, 256, LOOKUP, 400, 1),
     ("LinTF", 6, 256, LOOKUP, 400, 7),
@@ -75,15 +74,6 @@ KINDS: Final = (
     ("copies and fills", r".*(memcpy|memset|copy|fill|catarray)"),
 )
 """What kernels do, by how their names begin; the first that fits. `triton_…` is what Inductor has fused."""
-
-
-def job_of(label: str, layers: int, width: int, asked: Asked, n: int, members: int) -> Job:
-    """A population of S's figures, without bands."""
-    name, params = asked
-    protocol = s_protocol(Settings(budget="paper", halving=False, bands=False), label, width=width)
-    config = s_model(label, layers=layers, width=width, task=name)
-    whole = protocol.job(task(name, n=n, **params), config)
-    return Job(task=whole.task, model=whole.model, training=whole.training, members=whole.members[:members])
 
 
 def kind_of(kernel: str) -> str:
@@ -184,7 +174,9 @@ def main() -> None:
         return
     if not torch.cuda.is_available():
         parser.error("a profile of steps needs a GPU, and there is none here")
-    jobs = [job for job in (job_of(*one) for one in POPULATIONS) if arguments.only in job.short_name]
+    jobs = [
+        job for job in (job_of(one, bands=False) for one in POPULATIONS) if arguments.only in job.short_name
+    ]
     found: list[Row] = []
     for row in measured_in_turns(
         jobs, profiled, processes=arguments.processes, seconds=60 * arguments.minutes

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -240,7 +239,7 @@ def test_seconds_of_a_shared_card_are_not_added_up(content: Content, tmp_path: P
     study = only_panel(*LOOKUP)
     alone = kept_run(cell_of(study.study, "index-lookup", "TF-(1,64)", 200), 950)
     beside = kept_run(cell_of(study.study, "index-lookup", "TF-(1,64)", 400), 940)
-    beside = replace(beside, provenance={**beside.provenance, "abreast": True})
+    beside = dataclasses.replace(beside, provenance={**beside.provenance, "abreast": True})
     write_bundle(tmp_path / "a", [alone, beside], {}, name="a")
     section = shown(content, kept_in(tmp_path), study)
     assert "1 run, 2 s on NVIDIA H200; 1 run side by side on NVIDIA H200; torch" in said(section)

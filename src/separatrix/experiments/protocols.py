@@ -186,7 +186,7 @@ def s_protocol(
     settings: Settings,
     label: str,
     *,
-    width: int = 64,
+    width: int,
     quick_steps: int = QUICK_STEPS,
     quick_rates: tuple[float, ...] | None = None,
 ) -> Protocol:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.cells import Cell, Panel, Study
-from separatrix.experiments.protocols import Protocol, Settings, s_model, s_protocol
+from separatrix.experiments.protocols import Settings, s_model, s_protocol
 from separatrix.experiments.s_equality import Form, equality_task
 
 
 @EXPERIMENTS.register("s-eq-depth")
 def s_eq_depth(settings: Settings) -> Study:
     """Columns are widths; the length stays the same."""
-    protocol = s_protocol(settings, "TF")
     return Study(
         name="s-eq-depth",
         title="Equality by one layer and by two",
@@ -20,13 +19,13 @@ def s_eq_depth(settings: Settings) -> Study:
         claim="Two layers of logarithmic width decide equality, one layer needs size linear in N.",
         budget=settings.budget,
         panels=(
-            _panel(settings, protocol, form="random", title="Eq-random"),
-            _panel(settings, protocol, form="one", title="Eq-one"),
+            _panel(settings, form="random", title="Eq-random"),
+            _panel(settings, form="one", title="Eq-one"),
         ),
     )
 
 
-def _panel(settings: Settings, protocol: Protocol, *, form: Form, title: str) -> Panel:
+def _panel(settings: Settings, *, form: Form, title: str) -> Panel:
     widths = settings.of(smoke=(8, 16), quick=(16, 64, 256), paper=(16, 32, 64, 128, 256, 512))
     n = 8 if settings.small else 100 if settings.budget == "quick" else 200
     asked = equality_task(settings, form=form, n=n)
@@ -38,7 +37,11 @@ def _panel(settings: Settings, protocol: Protocol, *, form: Form, title: str) ->
             Cell(
                 row=f"{layers} layer{'' if layers == 1 else 's'}",
                 column=width,
-                jobs=(protocol.job(asked, s_model("TF", layers=layers, width=width, task=asked.name)),),
+                jobs=(
+                    s_protocol(settings, "TF", width=width).job(
+                        asked, s_model("TF", layers=layers, width=width, task=asked.name)
+                    ),
+                ),
             )
             for layers in (1, 2)
             for width in widths

@@ -126,7 +126,7 @@ def _trained(
         label = "LinTF" if attention == "linear" else "TF"
         given = {} if attention in ("linear", "softmax") else {"attention": attention}
         config = model(S_MODELS[label], layers=depth, width=width, **given)
-        protocol = s_protocol(settings, label, quick_steps=_QUICK_STEPS)
+        protocol = s_protocol(settings, label, width=width, quick_steps=_QUICK_STEPS)
         row = f"{named('TF', depth, width)}: {attention}"
         cells += [Cell(row=row, column=n, jobs=(protocol.job(asked(n), config),)) for n in columns]
     return Panel(name=name, title=title, cells=tuple(cells), curves_at=columns[-1])

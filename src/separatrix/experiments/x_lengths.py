@@ -38,7 +38,7 @@ def x_lengths(settings: Settings) -> Study:
             if settings.budget == "quick" and (row, n) not in _QUICK:
                 continue
             lookup = task("index-lookup", n=n, alphabet=8 if settings.small else 64)
-            protocol = _protocol(settings, label, _QUICK.get((row, n), 0))
+            protocol = _protocol(settings, label, width, _QUICK.get((row, n), 0))
             jobs = s_jobs(settings, protocol, lookup, label, layers=layers, width=width)
             cells.append(Cell(row=row, column=n, jobs=jobs))
     return Study(
@@ -53,7 +53,7 @@ def x_lengths(settings: Settings) -> Study:
     )
 
 
-def _protocol(settings: Settings, label: str, quick_steps: int) -> Protocol:
+def _protocol(settings: Settings, label: str, width: int, quick_steps: int) -> Protocol:
     """S's way, but with larger batches for attention.
 
     A place is learned when it is asked for, once in every N examples. Example for example 512 at a time teach
@@ -61,7 +61,7 @@ def _protocol(settings: Settings, label: str, quick_steps: int) -> Protocol:
     31,250 of these.
     """
     if label != "TF" or settings.small:
-        return s_protocol(settings, label, quick_steps=quick_steps)
-    protocol = s_protocol(settings, label, quick_steps=quick_steps, quick_rates=_QUICK_RATES)
+        return s_protocol(settings, label, width=width, quick_steps=quick_steps)
+    protocol = s_protocol(settings, label, width=width, quick_steps=quick_steps, quick_rates=_QUICK_RATES)
     steps = quick_steps if settings.budget == "quick" else _PAPER_STEPS
     return replace(protocol, training=replace(protocol.training, batch=_BATCH, steps=steps))
