@@ -8,9 +8,9 @@ A cell is EXPERIMENT/PANEL/ROW@COLUMN, with learning rates if not all of the pro
 
 Several processes train them side by side, those first that come first; so many steps stand for those of the
 protocol, and where there is a single rate nobody is dropped. A model that answers by writing is decoded as
-soon as it is trained. After each that has finished `FOLDER/bundles/EXPERIMENT` has all that is known, so that
-whatever ends the round costs what was under way and no more. The store is `FOLDER/store`: run again, the same
-goes on from the last checkpoints.
+soon as it is trained. After each that has finished `FOLDER/bundles/EXPERIMENT` has all that is known, also if
+the round ends before its time. The store is `FOLDER/store`: run again, the same goes on from the last
+checkpoints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from separatrix.options import require
 from separatrix.store import Run, Store, key_of
 from separatrix.store.bundles import bundle_runs
 from separatrix.training.jobs import Job
-from separatrix.training.running import load_run
+from separatrix.training.memory import ran_out
+from separatrix.training.running import chosen_device, load_run
 
 _BETWEEN = 2.0
 
@@ -85,56 +86,92 @@ def _cell_of(study: Study, panel_name: str, row: str, column: int, text: str) ->
     raise InvalidInput(f"{study.name} trains no cell '{text}'. It has {places}.")
 
 
+class Keeper:
+    """Who looks after what has finished while others are trained: lets models write, and bundles all."""
+
+    def __init__(self, places: Sequence[Place], store: Store, out: Path, *, device: str, tell: Tell) -> None:
+        self._places, self._store, self._out, self._tell = places, store, out, tell
+        self._device = chosen_device(device)
+        self._kept: set[str] = set()
+        self._for_later: set[str] = set()
+        """Runs whose models found no memory to write beside those that were trained."""
+        self.failed = False
+
+    def follow(self, over: threading.Event) -> None:
+        """Look now and then, until it is over."""
+        while not over.wait(_BETWEEN):
+            self.look()
+
+    def look(self, *, is_last: bool = False) -> None:
+        """Keep every run that has finished since; the last time also let those write that had no room."""
+        finished = {run.key: run for run in self._store.runs() if run.finished}
+        for place in self._places:
+            for key in sorted(place.keys & finished.keys()):
+                if key not in self._kept:
+                    self._tell(_in_words(place, finished[key]))
+                    self.bundle(place.experiment)  # whatever comes of the rest
+                elif not (is_last and key in self._for_later):
+                    continue
+                self._kept.add(key)
+                if place.cell.decoded and finished[key].examples and self._store.decoding(key) is None:
+                    self._decode(place, finished[key])
+                    self.bundle(place.experiment)
+
+    def bundle(self, experiment: str) -> None:
+        """Put what is known of an experiment's cells where it can be taken away."""
+        own = frozenset[str]().union(
+            *(place.keys for place in self._places if place.experiment == experiment)
+        )
+        runs = [run for run in self._store.runs() if run.finished and run.key in own]
+        try:
+            bundle_runs(self._store, runs, self._out / "bundles" / experiment, name=experiment)
+        except (SeparatrixError, OSError) as problem:
+            self.failed = True
+            self._tell(f"{experiment} is not bundled: {problem}")
+
+    def _decode(self, place: Place, run: Run) -> None:
+        try:
+            model = load_run(self._store, run.key).population
+            examples = run.examples or 0
+            found = decoded_score(model, place.job.built_task, examples=examples, device=self._device)
+            self._store.write_evidence(run.key, found)
+        except (SeparatrixError, MemoryError, RuntimeError) as problem:
+            if not isinstance(problem, SeparatrixError) and not ran_out(problem):
+                raise
+            again = run.key not in self._for_later and not isinstance(problem, SeparatrixError)
+            self._for_later.add(run.key)
+            self.failed |= not again
+            self._tell(f"    not decoded{', tried again at the end' if again else ''}: {problem}"[:400])
+            return
+        self._tell(f"    decoded {found.right:,} of {found.examples:,}, {found.unanswered:,} unanswered")
+
+
+def _in_words(place: Place, run: Run) -> str:
+    return (
+        f"{place.cell.row} at {place.cell.column}, rate {run.rate:g}: {run.status} after {run.steps:,} "
+        f"steps, {run.correct} of {run.examples}"
+    )
+
+
 def have_round(places: Sequence[Place], out: Path, *, engine: LocalEngine, tell: Tell) -> bool:
     """Train the cells, let those write that do, and keep what comes as it comes; whether all was done."""
-    store, done = Store(out / "store"), [False]
-
-    def train() -> None:
-        try:
-            ran = engine.run([place.job for place in places], store, tell=tell)
-            for failure in ran.failed:
-                tell(f"Failed: {failure.job.short_name}: {failure.reason}")
-            done[0] = not ran.failed and not ran.interrupted
-        except SeparatrixError as problem:
-            tell(str(problem))
-
-    training = threading.Thread(target=train)
-    training.start()
-    looked_at: set[str] = set()
-    while True:
-        is_last = not training.is_alive()
-        finished = {run.key: run for run in store.runs() if run.finished}
-        new = [place for place in places if place.keys & finished.keys() - looked_at]
-        for place in new:
-            for key in sorted(place.keys & finished.keys() - looked_at):
-                _told(place, finished[key], store, device=engine.device, tell=tell)
-        for name in {place.experiment for place in new}:
-            own = frozenset[str]().union(*(place.keys for place in places if place.experiment == name))
-            runs = [run for key, run in finished.items() if key in own]
-            bundle_runs(store, runs, out / "bundles" / name, name=name)
-        looked_at |= finished.keys()
-        if is_last:
-            return done[0]
-        time.sleep(_BETWEEN)
-
-
-def _told(place: Place, run: Run, store: Store, *, device: str, tell: Tell) -> None:
-    """Say how a run ended, and let its model write if that is how it is scored."""
-    said = (
-        f"{place.cell.row} at {place.cell.column}, rate {run.rate:g}: {run.status} after {run.steps:,} steps"
-    )
-    if not place.cell.decoded or not run.examples:
-        tell(f"{said}, {run.correct} of {run.examples}")
-        return
+    store = Store(out / "store")
+    keeper = Keeper(places, store, out, device=engine.device, tell=tell)
+    over = threading.Event()
+    keeping = threading.Thread(target=keeper.follow, args=(over,))
+    keeping.start()
+    is_whole = False
     try:
-        model = load_run(store, run.key).population
-        task = place.job.built_task
-        found = decoded_score(model, task, examples=run.examples, device=None if device == "auto" else device)
-    except SeparatrixError as problem:
-        tell(f"{said}; not decoded: {problem}")
-        return
-    store.write_evidence(run.key, found)
-    tell(f"{said}; decoded {found.right:,} of {found.examples:,}, {found.unanswered:,} unanswered")
+        ran = engine.run([place.job for place in places], store, tell=tell)
+        is_whole = not ran.failed and not ran.interrupted
+        for failure in ran.failed:
+            tell(f"Failed: {failure.job.short_name}: {failure.reason}")
+    finally:
+        over.set()
+        keeping.join()
+        keeper.look()
+        keeper.look(is_last=True)
+    return is_whole and not keeper.failed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, help="instead of the protocol's")
     parser.add_argument("--no-bands", action="store_true", help="every step has all lengths")
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--minutes", type=float, help="end after so long")
+    parser.add_argument("--minutes", type=float, help="end training after so long")
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args(argv)
     begun = time.monotonic()
@@ -161,11 +198,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = Settings(budget=options.budget, bands=not options.no_bands)
         places = [place_of(text, settings, steps=options.steps) for text in options.cells]
+        chosen_device(options.device)
         engine = LocalEngine(device=options.device, processes=options.processes, minutes=options.minutes)
-        return 0 if have_round(places, options.out, engine=engine, tell=tell) else 1
     except SeparatrixError as problem:
         tell(str(problem))
         return 2
+    try:
+        return 0 if have_round(places, options.out, engine=engine, tell=tell) else 1
+    except KeyboardInterrupt:
+        tell("Interrupted; run the same again to go on from the last checkpoints.")
+        return 130
+    except SeparatrixError as problem:
+        tell(str(problem))
+        return 1
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ FASTER_SINCE = "2026-11-16T17:00:00Z"
 """Then scores of classes, the gradient of token tables and LSTMs of few cells became up to three times as
 fast. What was measured before of populations in which these count for much says nothing any more; other rates
 stand as the upper bounds that they are."""
-LANES_OF = {1: (8,), 3: (4,), 7: (2,)}
+LANES_OF = {1: (4, 8), 3: (4,), 7: (2,)}
 """How many of the same are tried at once, by their members."""
 _UNKNOWN = 1.0
 """Seconds of a step that nothing is known of: more than any has, so that it is measured first."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
+from benchmarks import round as round_
 from benchmarks.round import main, place_of
 
-from separatrix.errors import SeparatrixError
+from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.evidence import Decoded
+from separatrix.experiments.decoded import decoded_score
 from separatrix.experiments.protocols import Settings
 from separatrix.store import Store
 from separatrix.store.bundles import read_bundle
@@ -82,3 +88,75 @@ def test_what_finishes_is_decoded_and_kept(
     assert main(words) == 0, "all is there already"
     assert {run.key for run in Store(tmp_path / "store").runs()} == {tree.key, lookup.key}
     assert read_bundle(tmp_path / "bundles" / "w-istree").runs == trees.runs
+
+
+TREE = "w-istree/cot/Transformer small@4"
+
+
+@pytest.mark.slow
+def test_who_finds_no_memory_writes_when_the_others_are_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[object] = []
+
+    def scored(*given: object, **more: object) -> Decoded:
+        if not refused:
+            refused.append(given)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return decoded_score(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(round_, "decoded_score", scored)
+    assert main([TREE, "--budget", "smoke", "--device", "cpu", "--out", str(tmp_path)]) == 0
+    assert "not decoded, tried again at the end: CUDA out of memory" in capsys.readouterr().err
+    bundle = read_bundle(tmp_path / "bundles" / "w-istree")
+    assert list(bundle.evidence) == [bundle.runs[0].key]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_decoded_is_kept_and_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scored(*_: object, **__: object) -> Decoded:
+        raise InvalidInput("There is no engine for searches here.")
+
+    monkeypatch.setattr(round_, "decoded_score", scored)
+    assert main([TREE, "--budget", "smoke", "--device", "cpu", "--out", str(tmp_path)]) == 1
+    assert "not decoded: There is no engine for searches here." in capsys.readouterr().err
+    assert len(read_bundle(tmp_path / "bundles" / "w-istree").runs) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_ended_keeps_what_has_finished_and_leaves_nobody_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """One job is over in no time, the other would take hours."""
+    long = "s-fig3/index-lookup/Mamba-(2,8)@8:0.01"
+    words = [TREE, long, "--budget", "smoke", "--device", "cpu", "--processes", "2", "--out", str(tmp_path)]
+    script = (
+        "import dataclasses, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from benchmarks import round as it\n"
+        "found = it.place_of\n"
+        "def longer(text, settings, *, steps):\n"
+        "    return found(text, settings, steps=10**8 if 'Mamba' in text else steps)\n"
+        "it.place_of = longer\n"
+        "sys.exit(it.main(sys.argv[1:]))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "decoded " in line:
+                break
+        process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(timeout=100) == 130, said
+    assert "run the same again" in said
+    assert len(read_bundle(tmp_path / "bundles" / "w-istree").runs) == 1
+    unfinished = place_of(long, Settings(), steps=10**8).job
+    with Store(tmp_path / "store").claim(unfinished.key) as checkpoints:
+        assert checkpoints is not None, "nobody is at work on it any more"

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +25,7 @@ from typing import IO, Any, Final
 
 from separatrix.errors import SeparatrixError
 from separatrix.experiments.engines import Failure, Ran, Tell
-from separatrix.experiments.sharing import side_by_side
+from separatrix.experiments.sharing import share_gpus
 from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
@@ -142,6 +144,7 @@ class _Child:
     job: Job
     process: subprocess.Popen[str]
     plan: Path
+    device: str
     last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
     started: float = field(default_factory=time.monotonic)
 
@@ -155,13 +158,15 @@ class _Pool:
         self._children: list[_Child] = []
         self._failed: list[Failure] = []
         self._done = self._begun = 0
-        self._shared: Mapping[str, str] = {}
+        self._most = engine.processes
+        self._environment: Mapping[str, str] = {}
 
     def run(self, jobs: Sequence[Job]) -> Ran:
-        waiting, most = deque(jobs), min(len(jobs), self._engine.processes)
+        waiting, self._most = deque(jobs), min(len(jobs), self._engine.processes)
         with (
+            _terminate_interrupts(),
             tempfile.TemporaryDirectory(prefix="separatrix-") as folder,
-            side_by_side(most, self._devices, tell=self._tell) as self._shared,
+            share_gpus(self._most, self._devices, tell=self._tell) as self._environment,
         ):
             try:
                 while (waiting or self._children) and not self._is_over():
@@ -181,10 +186,11 @@ class _Pool:
         self._begun += 1
         plan = folder / f"{self._begun}.json"
         replace_file(plan, json.dumps(Plan(jobs=(job,)).to_json()).encode())
-        device = self._devices[self._begun % len(self._devices)]
+        busy = [child.device for child in self._children]
+        device = min(self._devices, key=busy.count)
         words = [sys.executable, "-m", "separatrix.training", str(plan), "--store", str(self._store.path)]
         words += ["--device", device, "--no-ahead"]  # it would compete with the other processes
-        words += ["--shared"] if self._engine.processes > len(self._devices) else []
+        words += ["--shared"] if self._most > len(self._devices) else []
         words += [] if self._engine.seats is None else ["--seats", str(self._engine.seats)]
         words += ["--no-compile"] if self._engine.compiled is False else []
         process = subprocess.Popen(
@@ -194,9 +200,9 @@ class _Pool:
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,  # Ctrl-C comes to this process alone, which lets the others save
-            env={**child_environment(), **self._shared},
+            env={**child_environment(), **self._environment},
         )
-        child = _Child(job, process, plan)
+        child = _Child(job, process, plan, device)
         assert process.stderr is not None
         threading.Thread(target=self._listen, args=(child, process.stderr), daemon=True).start()
         self._children.append(child)
@@ -229,6 +235,20 @@ class _Pool:
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()
+
+
+@contextmanager
+def _terminate_interrupts() -> Iterator[None]:
+    """In the block SIGTERM does what Ctrl-C does, where it would leave the other processes at work."""
+    in_main = threading.current_thread() is threading.main_thread()
+    ends = in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ends:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ends:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _devices(device: str) -> list[str]:

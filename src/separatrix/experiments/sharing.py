@@ -16,18 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["side_by_side"]
+__all__ = ["share_gpus"]
 
 _CONTROL: Final = "nvidia-cuda-mps-control"
 _PIPES: Final = "CUDA_MPS_PIPE_DIRECTORY"
 _LOGS: Final = "CUDA_MPS_LOG_DIRECTORY"
-_USUAL: Final = Path("/tmp/nvidia-mps/control")
+_USUAL: Final = "/tmp/nvidia-mps/control"
 """Where programs look for the service if nobody says otherwise."""
 _PATIENCE: Final = 30.0
 
 
 @contextmanager
-def side_by_side(
+def share_gpus(
     processes: int, devices: Sequence[str], *, tell: Callable[[str], None]
 ) -> Iterator[Mapping[str, str]]:
     """What belongs into the environment of so many processes on these devices.
@@ -35,7 +35,11 @@ def side_by_side(
     It is nothing, unless several share a GPU and the service can be started for them.
     """
     on_gpus = all(device.startswith("cuda") for device in devices)
-    if not on_gpus or processes <= len(devices) or _PIPES in os.environ or _USUAL.exists():
+    if not on_gpus or processes <= len(devices):
+        yield {}
+        return
+    if _PIPES in os.environ or os.path.exists(_USUAL):
+        tell("Processes share the GPU by the multi-process service that seems to run here already.")
         yield {}
         return
     control = shutil.which(_CONTROL)
@@ -55,13 +59,15 @@ def side_by_side(
         try:
             yield places
         finally:
-            _asked(control, places=places, say="quit\n")
+            left = _asked(control, places=places, say="quit\n")
+            if left is not None:
+                tell(f"{_CONTROL}, which was started for this, may still run: {left}.")
 
 
 def _asked(control: str, *words: str, places: Mapping[str, str], say: str = "") -> str | None:
     """Ask the service for something; why it could not be done, or None.
 
-    What is said goes through a file: a daemon keeps the pipes of whoever started it, which then never end.
+    Its answer goes into a file: a daemon keeps the pipes of whoever started it, which then never end.
     """
     with tempfile.TemporaryFile("w+") as told:
         try:
@@ -77,6 +83,8 @@ def _asked(control: str, *words: str, places: Mapping[str, str], say: str = "") 
             )
         except subprocess.TimeoutExpired:
             return f"no answer in {_PATIENCE:.0f} seconds"
+        except OSError as failure:
+            return str(failure.strerror)
         told.seek(0)
         reason = " ".join(told.read(2000).split())[:200] or f"it ended with {done.returncode}"
         return None if done.returncode == 0 else reason
