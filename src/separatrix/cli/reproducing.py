@@ -105,7 +105,10 @@ def reproduce(
     device: Annotated[
         str | None, Parameter(help="auto, cpu, cuda or cuda:1. [default: auto]", group=_WHERE)
     ] = None,
-    processes: Annotated[Whole | None, Parameter(help="Jobs at once. [default: 1]", group=_WHERE)] = None,
+    processes: Annotated[
+        Whole | None,
+        Parameter(help="Jobs at once, side by side on one GPU too (MPS). [default: 1]", group=_WHERE),
+    ] = None,
     abreast: Annotated[
         Whole | None,
         Parameter(help="Jobs at once on one GPU, without processes. [default: 1]", group=_WHERE),

@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--columns", type=int, nargs="+", default=[], help="only these")
     parser.add_argument("--store", type=Path, help="folder of the store [$SEPARATRIX_STORE, or runs]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
-    parser.add_argument("--processes", type=int, default=1, help="jobs to run at once")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="jobs at once, side by side on one GPU too (MPS)"
+    )
     parser.add_argument("--abreast", type=int, default=1, help="jobs at once on one GPU, without processes")
     parser.add_argument("--minutes", type=float, help="end after so long; the rest is for the next call")
     return parser
