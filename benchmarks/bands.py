@@ -1,13 +1,15 @@
-"""How much faster steps are that take lengths in bands, beside the plain way: all are padded alike.
+"""How much faster steps are that take lengths in bands or two inputs a row, beside the plain way: all are
+padded alike.
 
-    python -m benchmarks.bands [--bands 1 4] [--only MODEL ...] [--json FILE]     # on a GPU
+    python -m benchmarks.bands [--ways 1 4 pairs] [--only MODEL ...] [--json FILE]     # on a GPU
+    python -m benchmarks.bands --cpu                     # anywhere: small ones, all ways in turn
     python -m benchmarks.bands --learning                # anywhere: steps until small ones have learned
     python -m benchmarks.bands --page                    # anywhere: the page anew
 
 Populations of S's figures at the paper's sizes, batch 64, products in bfloat16. Where lengths vary, all
 examples are padded to the longest there can be; in four bands that take turns a step has on the average five
-eighths of the positions. Figures go to `results/bands.json`, each as soon as it is known, and into
-`results/bands.md`. `benchmarks.step_rates gather` takes them for the projections too.
+eighths of the positions, and in pairs about half. Figures go to `results/bands.json`, each as soon as it is
+known, and into `results/bands.md`. `benchmarks.step_rates gather` takes them for the projections too.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +33,10 @@ from separatrix.experiments.rates import size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
 from separatrix.training import train
+from separatrix.training.course import Course
 from separatrix.training.jobs import Job, job_for
 from separatrix.training.recipes import Member, Training
+from separatrix.training.running import placing_for
 
 HERE = Path(__file__).parent
 PAGE = HERE / "results" / "bands.md"
@@ -60,13 +65,33 @@ LEARNED: tuple[tuple[str, int, int, Asked, int, float, int], ...] = (
     ("LSTM", 1, 64, ("equality", {"form": "ncp", "alphabet": 4}), 12, 1e-2, 4_000),
 )
 """The same with a learning rate and the most steps, small enough for a CPU."""
+ON_A_CPU: tuple[tuple[str, int, int, Asked, int], ...] = (
+    ("Mamba", 2, 64, LOOKUP, 200),
+    ("LSTM", 2, 64, LOOKUP, 200),
+    ("RetNet", 2, 64, LOOKUP, 200),
+    ("LinTF", 2, 64, LOOKUP, 200),
+    ("Mamba", 2, 64, NCP, 100),
+)
+"""Of one member."""
 SEEDS = range(6)
-_PAGE = """# Steps in bands of lengths
+WAYS = ("1", "4", "pairs")
+"""All lengths in every step, in four bands, and two inputs a row."""
+ROUNDS, STEPS = 5, 8
+_WITH_SEAMS = frozenset({"LSTM", "LinTF", "RetNet", "Mamba"})
+_PAGE = """# Steps in bands of lengths, and in pairs
 
 {where}. `python -m benchmarks.bands` measures: batch 64, products in bfloat16, the sizes of
-S's figures. What was prepared found its code in the compiler's cache.
+S's figures. What was prepared found its code in the compiler's cache. *Pairs* are two inputs a row, one as
+much longer as the other is shorter{on_gpu}.
 
 {speed}
+
+## On a CPU
+
+Batch 64 in float32, one member, two threads: `python -m benchmarks.bands --cpu`. The ways take turns,
+{steps} steps each, {rounds} times; the median.
+
+{on_cpu}
 
 ## Does it learn as well?
 
@@ -77,44 +102,78 @@ a CPU in float32: `python -m benchmarks.bands --learning`.
 """
 
 
-def jobs(bands: Sequence[int], only: Sequence[str]) -> Iterator[Job]:
-    """Every population with every number of bands, one population after another."""
+def in_ways(ways: Sequence[str], label: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each way that this model can be trained in, and the settings that say so."""
+    for way in ways:
+        if way != "pairs":
+            yield way, {"bands": int(way)}
+        elif label in _WITH_SEAMS:
+            yield way, {"paired": True}
+
+
+def jobs(ways: Sequence[str], only: Sequence[str]) -> Iterator[Job]:
+    """Every population in every way, one population after another."""
     for label, layers, width, (name, given), n, members in POPULATIONS:
         if only and label not in only:
             continue
-        for count in bands:
+        for _, setting in in_ways(ways, label):
             yield job_for(
                 task(name, n=n, **given),
                 s_model(label, layers=layers, width=width, task=name),
                 members=[Member(lr=rate) for rate in S_RATES[:members]],
-                training=Training(precision="bfloat16", bands=count),
+                training=Training(precision="bfloat16", **setting),
             )
 
 
+def on_a_cpu() -> Iterator[Row]:
+    """Small populations in all ways, which take turns, so that what else the machine does slows all alike."""
+    torch.set_num_threads(2)
+    for label, layers, width, (name, given), n in ON_A_CPU:
+        asked = task(name, n=n, **given)
+        config = s_model(label, layers=layers, width=width, task=name)
+        engines = {}
+        for way, setting in in_ways(WAYS, label):
+            job = job_for(asked, config, members=[Member(lr=1e-3)], training=Training(**setting))
+            engines[way] = Course(job, placing_for(job, device="cpu")).engine
+            engines[way].run(STEPS)
+        seconds: dict[str, list[float]] = {way: [] for way in engines}
+        for _ in range(ROUNDS):
+            for way, engine in engines.items():
+                begun = time.perf_counter()
+                engine.run(STEPS)
+                seconds[way].append((time.perf_counter() - begun) / STEPS)
+        median = {way: statistics.median(taken) for way, taken in seconds.items()}
+        yield {"population": _named(label, layers, width, name, given, n), "seconds": median}
+
+
 def learned(before: Sequence[Row]) -> Iterator[Row]:
-    """The steps in which each seed has solved a task, with all lengths at every step and in bands; of those
-    that were not trained before.
-    """
+    """The steps in which each seed has solved a task, in each way; of those that were not trained before."""
     for label, layers, width, (name, given), n, rate, most in LEARNED:
         asked = task(name, n=n, **given)
-        form = f"{name} {given.get('form', '')}".strip()
-        population = f"{label}-({layers},{width}) on {form} at {n}"
-        for count in (1, 4):
-            if any((row["population"], row["bands"]) == (population, count) for row in before):
+        population = _named(label, layers, width, name, given, n)
+        for way, setting in in_ways(WAYS, label):
+            if any((row["population"], _way_of(row)) == (population, way) for row in before):
                 continue
             training = Training(
-                steps=most, eval_every=100, eval_examples=1000, test_examples=1000, solved=0.99, bands=count
+                steps=most, eval_every=100, eval_examples=1000, test_examples=1000, solved=0.99, **setting
             )
             members = [Member(lr=rate, seed=seed) for seed in SEEDS]
             config = s_model(label, layers=layers, width=width, task=name)
             found = train(asked, config, members=members, training=training)
             solved = [one.solved_at for one in found]
-            yield {"population": population, "rate": rate, "bands": count, "solved": solved, "most": most}
+            yield {
+                "population": population,
+                "rate": rate,
+                "bands": 1,
+                **setting,
+                "solved": solved,
+                "most": most,
+            }
 
 
-def page(rows: Sequence[Row], learning: Sequence[Row]) -> str:
+def page(rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) -> str:
     """The figures as tables, each beside its population in one band."""
-    plain = {_population(row): row["steps_per_second"] for row in rows if row["size"]["bands"] == 1}
+    plain = {_population(row): row["steps_per_second"] for row in rows if _way_of(row["size"]) == "1"}
     lines = []
     for row in rows:
         size, alone = row["size"], plain.get(_population(row))
@@ -124,7 +183,7 @@ def page(rows: Sequence[Row], learning: Sequence[Row]) -> str:
             (
                 f"{name} on {asked} at {size['n']}",
                 size["members"],
-                size["bands"],
+                _way_of(size),
                 f"{size['positions'] / size['length']:.2f}",
                 f"{row['steps_per_second']:.1f}",
                 "not run" if alone is None else f"{row['steps_per_second'] / alone:.2f}",
@@ -133,18 +192,47 @@ def page(rows: Sequence[Row], learning: Sequence[Row]) -> str:
         )
     head = ("population", "members", "bands", "share of positions", "steps/s", "× one band", "s to begin")
     where = f"{rows[0]['device']}, torch {rows[0]['torch']}" if rows else "not run"
+    compared = [
+        (
+            row["population"],
+            f"{1000 * row['seconds']['1']:.0f}",
+            *(f"{row['seconds']['1'] / row['seconds'][way]:.2f}" for way in WAYS[1:]),
+        )
+        for row in on_cpu
+    ]
     solved = [
         (
             row["population"],
             row["rate"],
-            row["bands"],
+            _way_of(row),
             f"{sum(one is not None for one in row['solved'])} of {len(row['solved'])}",
             *_spread([row["most"] if one is None else one for one in row["solved"]]),
         )
         for row in learning
     ]
-    told = table(("population", "learning rate", "bands", "solved", "median step", "first", "last"), solved)
-    return _PAGE.format(where=where, speed=table(head, lines), seeds=len(SEEDS), learned=told)
+    return _PAGE.format(
+        where=where,
+        on_gpu="" if any(_way_of(row["size"]) == "pairs" for row in rows) else "; not run on a GPU yet",
+        speed=table(head, lines),
+        steps=STEPS,
+        rounds=ROUNDS,
+        on_cpu=table(("population", "ms a step, all lengths", "× in four bands", "× in pairs"), compared),
+        seeds=len(SEEDS),
+        learned=table(
+            ("population", "learning rate", "bands", "solved", "median step", "first", "last"), solved
+        ),
+    )
+
+
+def _named(label: str, layers: int, width: int, name: str, given: dict[str, Any], n: int) -> str:
+    form = f"{name} {given.get('form', '')}".strip()
+    return f"{label}-({layers},{width}) on {form} at {n}"
+
+
+def _way_of(row: Row) -> str:
+    """Of a size, or of a row about what was learned."""
+    paired = row.get("paired") or (row["bands"] == 1 and row.get("positions", 0) < row.get("length", 0))
+    return "pairs" if paired else str(row["bands"])
 
 
 def _spread(steps: Sequence[int]) -> tuple[int, int, int]:
@@ -159,23 +247,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--bands", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--ways", choices=WAYS, nargs="+", default=WAYS)
     parser.add_argument("--only", nargs="+", default=[], help="S's labels of models")
     parser.add_argument("--prepared", action="store_true", help="another process has compiled all of it")
     parser.add_argument("--json", type=Path, default=DATA)
+    parser.add_argument("--cpu", action="store_true", help="time small ones on a CPU")
     parser.add_argument("--learning", action="store_true", help="train small ones to the end")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
-    rows, learning = rows_in(DATA), rows_in(DATA, "learning")
-    if options.learning:
+    rows, on_cpu, learning = (rows_in(DATA, part) for part in ("rows", "on_cpu", "learning"))
+    if options.cpu:
+        on_cpu = list(on_a_cpu())
+        _write(options.json, rows, on_cpu, learning)
+    elif options.learning:
         for row in learned(tuple(learning)):
             learning.append(row)
             print(row, file=sys.stderr, flush=True)
-            _write(options.json, rows, learning)
+            _write(options.json, rows, on_cpu, learning)
     elif not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
-        for job in jobs(options.bands, options.only):
+        for job in jobs(options.ways, options.only):
             size = size_of(job)
             assert size is not None
             if any(row["size"] == vars(size) for row in rows):
@@ -185,14 +277,14 @@ def main() -> None:
             except RuntimeError as failure:  # one that does not fit says nothing about the others
                 print(f"{size}: {failure}", file=sys.stderr, flush=True)
                 continue
-            _write(options.json, rows, learning)
+            _write(options.json, rows, on_cpu, learning)
     with written_whole(PAGE) as file:
-        file.write(page(rows, learning))
+        file.write(page(rows, on_cpu, learning))
 
 
-def _write(path: Path, rows: Sequence[Row], learning: Sequence[Row]) -> None:
+def _write(path: Path, rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) -> None:
     with written_whole(path) as file:
-        json.dump({"rows": rows, "learning": learning}, file, indent=1)
+        json.dump({"rows": rows, "on_cpu": on_cpu, "learning": learning}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -167,12 +167,13 @@ def _alike(
     members: int,
     precision: Precision = "bfloat16",
     bands: int = 1,
+    paired: bool = False,
 ) -> Job:
     """A job of this size; its learning rates do not matter."""
     return Job(
         task=spec_of(asked),
         model=config if isinstance(config, ModelSpec) else model_spec_of(*kind_and_config(config)),
-        training=Training(precision=precision, batch=BATCH, bands=bands),
+        training=Training(precision=precision, batch=BATCH, bands=bands, paired=paired),
         members=tuple(Member(seed=seed) for seed in range(members)),
     )
 
@@ -216,6 +217,7 @@ def _of_runs(runs: Sequence[Run]) -> Iterator[Rate]:
             members=together[_population(run)],
             precision=training["precision"],
             bands=training.get("bands", 1),
+            paired=training.get("paired", False),
         )
         size = size_of(job)
         if size is not None and not (is_outgrown(size) and run.created < FASTER_SINCE):

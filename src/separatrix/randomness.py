@@ -144,7 +144,8 @@ class Draws:
     `start` may be a zero-dimensional int64 tensor on the device, so that a captured graph draws new
     examples on every replay. Where it has an axis it numbers each row's example itself, and a seed with
     an axis is one for each row: the examples of many streams in one batch. `band` is where numbers lie that
-    are drawn with `banded`.
+    are drawn with `banded`; with `mirrored` every second example has instead the number that lies opposite to
+    its neighbour's.
     """
 
     seed: int | Int[Tensor, "batch"]
@@ -153,8 +154,11 @@ class Draws:
     start: int | Int[Tensor, ""] | Int[Tensor, "batch"] = 0
     device: torch.device | str = "cpu"
     band: Band | None = None
+    mirrored: bool = False
 
     def __post_init__(self) -> None:
+        if self.mirrored and self.band is not None:
+            raise InvalidInput("Numbers are drawn from a band or mirrored; choose one of them.")
         if not _is_whole(self.batch) or self.batch < 1:
             raise InvalidInput(f"A batch holds at least one example; got batch={self.batch!r}.")
         if isinstance(self.seed, Tensor):
@@ -203,10 +207,22 @@ class Draws:
         """A whole number in [0, bound) for each example, from the band if there is one.
 
         Over all bands, each as often as the others, every number is as likely as every other, also where
-        their count is no multiple of the bands: then the ends of neighbours overlap.
+        their count is no multiple of the bands: then the ends of neighbours overlap. Mirrored, the numbers
+        of the examples 2k and 2k + 1 add up to bound − 1, each still as likely as every other.
         """
+        if self.mirrored:
+            return self._mirrored(site, bound)
         drawn = self.integers(site, (), bound)
         return drawn if self.band is None else (self.band.number * bound + drawn) // self.band.of
+
+    def _mirrored(self, site: str, bound: int) -> Int[Tensor, "batch"]:
+        number = self._examples(0, self.batch)
+        second = number & 1
+        first = Draws(
+            seed=self.seed, stream=self.stream, batch=self.batch, start=number - second, device=self.device
+        )
+        drawn = first.integers(site, (), bound)
+        return torch.where(second == 1, bound - 1 - drawn, drawn)
 
     def coins(self, site: str, shape: tuple[int, ...]) -> Bool[Tensor, "batch *shape"]:
         """Fair coins."""

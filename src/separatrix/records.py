@@ -160,6 +160,13 @@ class Reader:
                 return choice
         raise InvalidFile(f"Field '{name}' of {self.what} is one of {' '.join(choices)}; got {value[:40]!r}.")
 
+    def yes(self, name: str) -> bool:
+        """True or false."""
+        value = self._take(name)
+        if not isinstance(value, bool):
+            raise InvalidFile(f"Field '{name}' of {self.what} must be true or false.")
+        return value
+
     def count(self, name: str) -> int:
         """A whole number that is not negative, written as a JSON number."""
         value = self._take(name)

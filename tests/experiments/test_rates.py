@@ -75,8 +75,10 @@ def test_the_table_is_what_the_benchmarks_and_its_own_runs_give() -> None:
 
 
 def test_the_page_on_bands_is_what_its_data_gives() -> None:
-    learning = step_rates.rows_in(step_rates.BANDS, "learning")
-    assert bands.page(step_rates.rows_in(step_rates.BANDS), learning) == bands.PAGE.read_text()
+    rows, on_cpu, learning = (
+        step_rates.rows_in(step_rates.BANDS, part) for part in ("rows", "on_cpu", "learning")
+    )
+    assert bands.page(rows, on_cpu, learning) == bands.PAGE.read_text()
     for row in learning:
         assert row["bands"] == 1 or None not in row["solved"]
 
@@ -160,7 +162,7 @@ def test_heads_and_symbols_are_not_told_apart() -> None:
         ({"width": 32}, 0.93323),
         ({"labels": 201, "task": "equality", "form": "ncp"}, 2),
         ({"task": "dyck", "form": "recognise"}, 1),
-        ({"length": 402}, 2),
+        ({"length": 402, "positions": 402}, 2),
         ({"members": 4, "layers": 4, "width": 128}, 2 * 4 * 3.4 / 1.4),
     ],
 )
@@ -171,7 +173,7 @@ def test_one_measurement_is_scaled(changes: dict[str, Any], factor: float) -> No
     assert found.seconds == pytest.approx(0.01 * factor, rel=1e-4)
     assert found.how.startswith("from 2 members of (2, 64) on index-lookup at 200")
     for name in changes:
-        assert factor == 1 or name in {"task", "form"} or f"for {name}" in found.how
+        assert factor == 1 or name in {"task", "form", "positions"} or f"for {name}" in found.how
 
 
 @pytest.mark.parametrize("changes", [{"model": "lstm"}, {"labels": 201}])

@@ -101,6 +101,49 @@ def test_chunks_give_what_steps_give(
     assert max(gaps(found, meant)) < 1e-12
 
 
+def apart(way: Way, begins: Tensor, inputs: Inputs) -> list[Tensor]:
+    """The same with each input of each row in a row of its own, joined again."""
+
+    def each(*given: Tensor) -> tuple[Tensor, ...]:
+        found = []
+        for row, begin in enumerate(begins.tolist()):
+            rows = [x[row : row + 1] for x in given]
+            parts = [way(*(x[:, span] for x in rows)) for span in (slice(None, begin), slice(begin, None))]
+            found.append([torch.cat(both, dim=1) for both in zip(*parts, strict=True)])
+        return tuple(torch.cat(column) for column in zip(*found, strict=True))
+
+    return results(each, inputs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([2, 3, 31, 64, 65, 130]),
+    st.sampled_from([None, 0.999, 0.5]),
+    st.sampled_from([None, 1, 5, 16]),
+    st.data(),
+)
+def test_two_inputs_of_a_row_do_not_see_each_other(
+    length: int, decay: float | None, chunk: int | None, data: st.DataObject
+) -> None:
+    """Wherever the second begins: at a chunk's border, in its middle, at the first position or the last."""
+    begins = torch.tensor(data.draw(st.lists(st.integers(1, length - 1), min_size=3, max_size=3)))
+    inputs = drawn(3, length, 2, 3, 4, seed=length)
+    rates = None if decay is None else decays(decay, decay**2)
+    meant = apart(lambda q, k, v: (reference(q, k, v, rates),), begins, inputs)
+    stepped = results(lambda q, k, v: (reference(q, k, v, rates, begins=begins),), inputs)
+    chunked = results(lambda q, k, v: (parallel(q, k, v, rates, begins=begins, chunk=chunk),), inputs)
+    assert max(gaps(stepped, meant)) < 1e-12
+    assert max(gaps(chunked, meant)) < 1e-12
+    inputs = tuple(x.detach() for x in inputs)  # type: ignore[assignment]
+    read, total = attention_with_totals(*inputs, rates, begins=begins)
+    at = torch.stack([begins - 1, begins, torch.full((3,), length - 1), torch.zeros(3, dtype=torch.int64)], 1)
+    asked = inputs[0].gather(1, at.view(3, 4, 1, 1).expand(3, 4, 2, 3))
+    few, few_totals = attention_at(asked, inputs[1], inputs[2], at, rates, begins=begins)
+    place = at.view(3, 4, 1, 1)
+    assert max(gaps([few], [read.gather(1, place.expand(3, 4, 2, 4))])) < 1e-12
+    assert max(gaps([few_totals], [total.gather(1, at.unsqueeze(2).expand(3, 4, 2))])) < 1e-12
+
+
 def test_long_inputs_have_longer_chunks() -> None:
     q, k, v = (x.detach() for x in drawn(1, 5000, 1, 2, 2))
     rates = decays(0.999)
@@ -209,17 +252,23 @@ def test_flash_linear_attention_is_called_in_its_own_layout(
     assert set(stand_in) == {1.0}
     with pytest.raises(InvalidInput, match="backend=fla computes on a CUDA device"):
         decayed_attention(*inputs, rates, backend="fla")
+    with pytest.raises(InvalidInput, match="backend=fla computes rows of one input each"):
+        decayed_attention(*inputs, rates, begins=torch.tensor([3, 4]), backend="fla")
     q, k, v = (x.double() for x in inputs)
     with pytest.raises(InvalidInput, match=r"in float32 and in 16 bits; got torch\.float64"):
         fla_backend.attention(q, k, v)
 
 
-# Rows, positions, heads, key width, value width, decays, totals: one to three chunks, one or two blocks.
-INTERPRETED = [
-    (1, 1, 1, 3, 5, True, False),
-    (2, 70, 2, 8, 5, True, True),
-    (1, 50, 2, 16, 20, False, True),
-    (1, 20, 1, 16, 300, True, True),
+# Rows, positions, heads, key width, value width, decays, totals, where second inputs begin: one to three
+# chunks, one or two blocks.
+INTERPRETED: list[tuple[int, int, int, int, int, bool, bool, list[int] | None]] = [
+    (1, 1, 1, 3, 5, True, False, None),
+    (2, 70, 2, 8, 5, True, True, None),
+    (1, 50, 2, 16, 20, False, True, None),
+    (1, 20, 1, 16, 300, True, True, None),
+    (5, 70, 2, 8, 5, True, True, [1, 32, 40, 64, 69]),
+    (2, 50, 2, 16, 20, False, True, [33, 17]),
+    (1, 20, 1, 16, 300, True, True, [7]),
 ]
 
 
@@ -228,19 +277,30 @@ def interpreted_gaps() -> None:
     from separatrix.models.kernels import triton_decayed_attention as kernels
 
     found = []
-    for rows, length, heads, key, value, decayed, totals in INTERPRETED:
+    for rows, length, heads, key, value, decayed, totals, starts in INTERPRETED:
+        begins = None if starts is None else torch.tensor(starts)
         rates = decays(*(0.99, 0.5)[:heads]) if decayed else None
         kept = 2 if totals else 1
 
         def by_steps(
-            q: Tensor, k: Tensor, v: Tensor, rates: Tensor | None = rates, kept: int = kept
+            q: Tensor,
+            k: Tensor,
+            v: Tensor,
+            rates: Tensor | None = rates,
+            begins: Tensor | None = begins,
+            kept: int = kept,
         ) -> tuple[Tensor, ...]:
-            return attention_with_totals(q, k, v, rates, backend="reference")[:kept]
+            return attention_with_totals(q, k, v, rates, begins=begins, backend="reference")[:kept]
 
         def by_kernels(
-            q: Tensor, k: Tensor, v: Tensor, rates: Tensor | None = rates, kept: int = kept
+            q: Tensor,
+            k: Tensor,
+            v: Tensor,
+            rates: Tensor | None = rates,
+            begins: Tensor | None = begins,
+            kept: int = kept,
         ) -> tuple[Tensor, ...]:
-            return kernels.attention(q, k, v, rates, totals=kept > 1)[:kept]
+            return kernels.attention(q, k, v, rates, totals=kept > 1, begins=begins)[:kept]
 
         meant = results(by_steps, drawn(rows, length, heads, key, value))
         for kind in (torch.float32, torch.float16):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from separatrix.accounting import StatePart
 from separatrix.models.interface import SequenceModel
 from separatrix.models.laws import normal
+from separatrix.models.mamba import Mamba
 from separatrix.models.members import Linear
 from separatrix.models.population import Population, Signature, State
 from separatrix.models.transformer import Transformer
@@ -276,6 +277,26 @@ class FarOffInHalfPrecision(Transformer):
         return found * 3 if found.dtype == torch.bfloat16 else found
 
 
+class SeesWhatStoodBefore(Mamba):
+    def forward(self, inputs: Tensor, at: Tensor | None = None, begins: Tensor | None = None) -> Tensor:
+        return super().forward(inputs, at)
+
+
+class HasTooNarrowASeam(Mamba):
+    @property
+    def seam(self) -> int:
+        return 2  # and its convolution needs three
+
+
+class DetachesTheSecond(Mamba):
+    def forward(self, inputs: Tensor, at: Tensor | None = None, begins: Tensor | None = None) -> Tensor:
+        found = super().forward(inputs, at, begins)
+        if at is not None or begins is None:
+            return found
+        second = torch.arange(found.shape[2]) >= begins.unsqueeze(-1)
+        return torch.where(second.unsqueeze(-1), found.detach(), found)
+
+
 CAUGHT = [
     (Nameless, "it_says_what_it_is", "has an empty title"),
     (
@@ -309,6 +330,13 @@ CAUGHT = [
     (LeaksGradients, "a_member_gives_no_gradient_to_its_neighbours", "has a gradient in another member's"),
     (CountsItsNeighbours, "one_member_alone_computes_the_same", "a member alone differs by"),
     (HandsOutTheFirst, "one_member_alone_computes_the_same", r"member\(1\) differs by"),
+    (SeesWhatStoodBefore, "two_inputs_of_a_row_do_not_see_each_other", "outputs differ by"),
+    (HasTooNarrowASeam, "two_inputs_of_a_row_do_not_see_each_other", "from 3 on, outputs differ by"),
+    (
+        DetachesTheSecond,
+        "two_inputs_of_a_row_do_not_see_each_other",
+        "the gradient of .* with two inputs in a row",
+    ),
     (LooksAhead, "no_output_depends_on_a_later_input", "a causal model must not look ahead"),
     (DependsOnTheLength, "no_output_depends_on_a_later_input", "cut off after 1 positions"),
     (StepsWithoutPositions, "step_by_step_equals_forward", "at position 1, step and forward differ by"),
@@ -347,7 +375,8 @@ CAUGHT = [
 def conformance_of(kind: type[Population]) -> ModelConformance:
     class Tests(ModelConformance):
         def populations(self) -> Sequence[Trial]:
-            return [(kind, CONFIG, IndexLookup(n=5))]
+            config = CONFIG if issubclass(kind, Transformer) else kind.Config(layers=2, width=8)
+            return [(kind, config, IndexLookup(n=5))]
 
     return Tests()
 

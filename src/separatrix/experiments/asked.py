@@ -158,8 +158,8 @@ class Asked(Record):
             name=read.text("name"),
             budget=read.choice("budget", get_args(BudgetName)),
             grid=read.choice("grid", get_args(GridName)),
-            halving=_yes(read, "halving"),
-            bands=_yes(read, "bands") if read.has("bands") else True,
+            halving=read.yes("halving"),
+            bands=read.yes("bands") if read.has("bands") else True,
             seeds=_counts(read, "seeds"),
             models=_models(read),
             file=_path(read, "file"),
@@ -236,13 +236,6 @@ def _models(read: Reader) -> tuple[tuple[str, Path], ...]:
         found.append((inner.text("name"), Path(inner.text("folder"))))
         inner.finish()
     return tuple(found)
-
-
-def _yes(read: Reader, name: str) -> bool:
-    value = read.value(name)
-    if not isinstance(value, bool):
-        raise InvalidFile(f"Field '{name}' of {read.what} must be true or false.")
-    return value
 
 
 def _counts(read: Reader, name: str) -> tuple[int, ...]:

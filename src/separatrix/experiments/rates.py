@@ -18,7 +18,8 @@ every measurement of its architecture gives a time that it will hardly exceed, a
   length says, and the LSTM's as long as that;
 - bands of lengths: three tenths of the time of the positions that are left out stay, where 7 to 29 % were
   measured, and 0.6 for one layer that answers once, where 41 % were; all of it where the card is idle.
-  Without bands, by the positions that they would leave out;
+  Without bands, by the positions that they would leave out. Two inputs a row, of which nothing was measured
+  yet, are taken for bands that leave out as much;
 - a label at many positions instead of one: twice, since that is what was seen on equality beside Dyck;
 - larger batches in proportion; smaller ones: no faster.
 
@@ -41,7 +42,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from separatrix.training.jobs import Job
-from separatrix.training.labelled import padded_lengths
+from separatrix.training.labelled import length_of_two, padded_lengths
 
 __all__ = [
     "COLUMNS",
@@ -130,6 +131,11 @@ class Size:
     def is_bare(self) -> bool:
         """One layer that answers once computes most of itself at one position, which no other model does."""
         return self.layers == 1 and self.labels == 1
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether two inputs share a row, since positions are left out without bands."""
+        return self.bands == 1 and self.positions < self.length
 
     @property
     def in_flight(self) -> int:
@@ -331,7 +337,9 @@ def size_of(job: Job, *, members: int | None = None) -> Size | None:
         labels=task.asking.most,
         members=len(job.members) if members is None else members,
         bands=bands,
-        positions=sum(padded_lengths(task, bands)) // bands,
+        positions=length_of_two(task, 0) // 2
+        if job.training.paired
+        else sum(padded_lengths(task, bands)) // bands,
         precision=job.training.precision,
     )
 
@@ -388,7 +396,8 @@ def _by_length(known: Size, wanted: Size, growth: Growth) -> float:
 
 def _by_bands(known: Size, wanted: Size) -> float:
     """Of as many bands of which as much is computed nothing else follows; of others by way of none."""
-    if known.bands == wanted.bands and wanted.computed <= _ALIKE * known.computed:
+    same = (known.bands, known.is_paired) == (wanted.bands, wanted.is_paired)
+    if same and wanted.computed <= _ALIKE * known.computed:
         return max(1.0, wanted.computed / known.computed)
     return wanted.in_bands / known.computed
 

@@ -28,7 +28,7 @@ from separatrix.models.kernels.decayed_attention import (
 from separatrix.models.laws import Law, constant
 from separatrix.models.members import LayerNorm, Linear, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack
+from separatrix.models.stack import Block, Mixer, Reading, SeamedStack
 from separatrix.models.transformer import require_heads
 from separatrix.options import option, require
 
@@ -50,18 +50,31 @@ class LinearAttention(Mixer):
         self.inward = Linear(members, width, 3 * width, law=law, bias=constant(0))
         self.outward = Linear(members, width, width, law=last, bias=constant(0))
 
+    @property
+    def seam(self) -> int:
+        """None: sums leave out what belongs to another input."""
+        return 0
+
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """What the positions `at` read."""
+        rows = None if begins is None else begins.flatten()
         if at is not None and at.shape[-1] <= self.head_width:
-            return self.outward(self._at_few(x, at))  # type: ignore[no-any-return]
+            return self.outward(self._at_few(x, at, rows))  # type: ignore[no-any-return]
         query, key, value = (self._headed(part) for part in self.inward(x).chunk(3, dim=-1))
-        read, total = attention_with_totals(_positive(query), _positive(key), value, backend=self.backend)
+        query, key = _positive(query), _positive(key)
+        read, total = attention_with_totals(query, key, value, begins=rows, backend=self.backend)
         return taken(self.outward(_shares(read, total).reshape(x.shape)), at)
 
     def _at_few(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"]
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"],
+        begins: Int[Tensor, "row"] | None,
     ) -> Float[Tensor, "member batch label width"]:
         """Queries at a few positions; their keys and values are formed everywhere."""
         weight, bias, asked = self.inward.weight, self.inward.bias, taken(x, at)
@@ -70,7 +83,7 @@ class LinearAttention(Mixer):
         behind = linear(x, weight[..., self.width :], bias[:, self.width :])
         key, value = (self._headed(part) for part in behind.chunk(2, dim=-1))
         query = _positive(self._headed(query))
-        read, total = attention_at(query, _positive(key), value, at.flatten(0, 1))
+        read, total = attention_at(query, _positive(key), value, at.flatten(0, 1), begins=begins)
         return _shares(read, total).reshape(asked.shape)
 
     def _headed(self, x: Float[Tensor, "member batch pos width"]) -> Float[Tensor, "row pos head part"]:
@@ -107,7 +120,7 @@ class LinearAttention(Mixer):
 
 
 @MODELS.register("linear-transformer")
-class LinearTransformer(Stack):
+class LinearTransformer(SeamedStack):
     """Linear attention and a feed-forward map in every block; a position knows its number, or not."""
 
     name = "linear-transformer"

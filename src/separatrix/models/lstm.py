@@ -20,9 +20,13 @@ from separatrix.models.kernels.lstm_scan import cell, lstm_scan
 from separatrix.models.laws import Law, Numbers, uniform, within
 from separatrix.models.members import Linear, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Mixer, Reading, Stack, StackConfig
+from separatrix.models.seams import between
+from separatrix.models.stack import Mixer, Reading, SeamedStack, StackConfig
 
 __all__ = ["LSTM", "Cells", "Plain"]
+
+_SHUT = -1e20
+"""What comes to a gate so that it is shut whatever the cells before say to it."""
 
 
 class Cells(Mixer):
@@ -36,11 +40,22 @@ class Cells(Mixer):
         self.inward = Linear(members, width, 4 * width, law=uniform(bound), bias=_two_biases(bound))
         self.recurrent = self.parameter("recurrent", (width, 4 * width), uniform(bound))
 
+    @property
+    def seam(self) -> int:
+        """A step with all gates shut leaves h and c at zero, as they are before the first."""
+        return 1
+
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """h at the positions `at`."""
-        return taken(lstm_scan(self.inward(x), self.recurrent, backend=self.backend), at)
+        gates = self.inward(x)
+        if begins is not None:
+            gates = gates.masked_fill(between(begins, self.seam, x.shape[2]), _SHUT)
+        return taken(lstm_scan(gates, self.recurrent, backend=self.backend), at)
 
     def start(self, batch: int, like: Tensor) -> State:
         """h and c are zero."""
@@ -78,10 +93,13 @@ class Plain(nn.Module):
         self.mixer = mixer
 
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """What the mixer gives at the positions `at`."""
-        return self.mixer(x, at)  # type: ignore[no-any-return]
+        return self.mixer(x, at) if begins is None else self.mixer(x, at, begins)  # type: ignore[no-any-return]
 
     def step(
         self, x: Float[Tensor, "member batch width"], state: State
@@ -91,7 +109,7 @@ class Plain(nn.Module):
 
 
 @MODELS.register("lstm")
-class LSTM(Stack):
+class LSTM(SeamedStack):
     """Cells with an entry, a memory that may be forgotten, and an exit; a position knows its past only."""
 
     name = "lstm"

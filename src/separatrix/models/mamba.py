@@ -23,7 +23,8 @@ from separatrix.models.kernels.short_convolution import short_convolution
 from separatrix.models.laws import Numbers, constant, fixed, uniform, within
 from separatrix.models.members import Linear, RMSNorm, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
+from separatrix.models.seams import between
+from separatrix.models.stack import Block, Mixer, Reading, SeamedStack, StackConfig
 from separatrix.options import option, require
 
 __all__ = ["Mamba", "SelectiveMixer"]
@@ -31,6 +32,8 @@ __all__ = ["Mamba", "SelectiveMixer"]
 _SHORTEST_STEP, _LONGEST_STEP = 1e-3, 1e-1
 _WIDTH_FOR_A_RANK = 16
 _MOST_STATE = 512
+_FORGETS = 1e20
+"""A step in which a state decays to zero at any rate that it may have learned, also in 32 bits."""
 
 
 class SelectiveMixer(Mixer):
@@ -54,10 +57,25 @@ class SelectiveMixer(Mixer):
         self.skip = self.parameter("skip", (inner,), constant(1))
         self.outward = Linear(members, inner, width, law=last)
 
+    @property
+    def seam(self) -> int:
+        """The convolution has to leave the first input, and the state takes a step to forget it."""
+        return max(1, self.conv - 1)
+
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
-        """The scan runs over every position; gate and outward map are computed where they are asked for."""
+        """The scan runs over every position; gate and outward map are computed where they are asked for.
+
+        In a seam the convolution sees zeros, as before a beginning, nothing is written, and a step is so long
+        that the state decays to zero.
+        """
+        seam = None if begins is None else between(begins, self.seam, x.shape[2])
+        if seam is not None:
+            x = x.masked_fill(seam, 0)
         if at is None:
             u, gate = self.inward(x).chunk(2, dim=-1)
         else:
@@ -65,6 +83,8 @@ class SelectiveMixer(Mixer):
             gate = linear(taken(x, at), self.inward.weight[..., self.inner :])
         u = short_convolution(u, self.window, self.shift, backend=self.backend)
         raw, write, read = self._selected(u)
+        if seam is not None:
+            raw, write = raw.masked_fill(seam, _FORGETS), write.masked_fill(seam, 0)
         parts = (raw, self._bias, self._rate(), write, read, self.skip)
         return self._gated(taken(selective_scan(u, *parts, backend=self.backend), at), gate)
 
@@ -115,7 +135,7 @@ class SelectiveMixer(Mixer):
 
 
 @MODELS.register("mamba")
-class Mamba(Stack):
+class Mamba(SeamedStack):
     """Gated selective scans behind norms; a block has no feed-forward map."""
 
     name = "mamba"

@@ -155,6 +155,15 @@ class Population(nn.Module, ABC):
         return None
 
     @property
+    def seam(self) -> int | None:
+        """Positions between two inputs that share a row; None where each needs a row of its own.
+
+        Who has a seam takes a third argument `begins`, the position in each row from which on there is a
+        second input, and answers both as it does in rows of their own.
+        """
+        return None
+
+    @property
     def fusible(self) -> Sequence[nn.Module]:
         """The modules that a compiler may take, each on its own."""
         return (self,)

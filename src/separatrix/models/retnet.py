@@ -35,7 +35,7 @@ from separatrix.models.kernels.decayed_attention import (
 from separatrix.models.laws import Law, Numbers, normal, within
 from separatrix.models.members import LayerNorm, Linear, linear, taken
 from separatrix.models.population import State
-from separatrix.models.stack import Block, Mixer, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Mixer, Reading, SeamedStack, StackConfig
 from separatrix.models.transformer import require_heads
 from separatrix.options import option, require
 
@@ -60,22 +60,36 @@ class Retention(Mixer):
         self.inward = Linear(members, width, sum(self.widths), law=law)
         self.outward = Linear(members, self.inner, width, law=_side_by_side(self.inner, [width], gain=1))
 
+    @property
+    def seam(self) -> int:
+        """None: sums leave out what belongs to another input."""
+        return 0
+
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """What the positions `at` retain."""
+        rows = None if begins is None else begins.flatten()
         if at is not None and at.shape[-1] <= self.head_width:
-            return self._at_few(x, at)
+            return self._at_few(x, at, rows)
         # One product for each: their gradients come from different places, and joining them costs more.
         maps = torch.split(self.inward.weight, self.widths, dim=-1)
         query, key, value, gate = (linear(x, weight) for weight in maps)
         place = torch.arange(x.shape[2], device=x.device)
         query, key = self._turned(query, place), self._scaled(self._turned(key, place))
-        read = decayed_attention(query, key, self._headed(value), self._log_decay(x), backend=self.backend)
+        read = decayed_attention(
+            query, key, self._headed(value), self._log_decay(x), begins=rows, backend=self.backend
+        )
         return taken(self._gated(read, gate), at)
 
     def _at_few(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"]
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"],
+        begins: Int[Tensor, "row"] | None,
     ) -> Float[Tensor, "member batch label width"]:
         """Queries and gates at a few positions; keys and values are formed everywhere."""
         weight, asked = self.inward.weight, taken(x, at)
@@ -87,7 +101,8 @@ class Retention(Mixer):
         query = self._turned(query.reshape(1, 1, -1, self.width), at.flatten())
         query = query.view(-1, at.shape[-1], self.heads, self.head_width)
         key = self._scaled(self._turned(key, torch.arange(x.shape[2], device=x.device)))
-        read, _ = attention_at(query, key, self._headed(value), at.flatten(0, 1), self._log_decay(x))
+        value, decay = self._headed(value), self._log_decay(x)
+        read, _ = attention_at(query, key, value, at.flatten(0, 1), decay, begins=begins)
         return self._gated(read, gate)
 
     def _turned(
@@ -144,7 +159,7 @@ class Retention(Mixer):
 
 
 @MODELS.register("retnet")
-class RetNet(Stack):
+class RetNet(SeamedStack):
     """Retention and a feed-forward map in every block; positions turn queries and keys."""
 
     name = "retnet"

@@ -22,10 +22,21 @@ from separatrix.models.kernels.table_rows import table_rows
 from separatrix.models.laws import constant, fixed, normal
 from separatrix.models.members import Linear, MemberModule, linear, taken
 from separatrix.models.population import CausalPopulation, ModelConfig, Population, Signature, State
+from separatrix.models.seams import places_in
 from separatrix.options import option, require
 from separatrix.tasks.interface import Classes, Reals, Tokens
 
-__all__ = ["Block", "Frame", "Mixer", "Mixing", "Reading", "Stack", "StackConfig", "sinusoidal_table"]
+__all__ = [
+    "Block",
+    "Frame",
+    "Mixer",
+    "Mixing",
+    "Reading",
+    "SeamedStack",
+    "Stack",
+    "StackConfig",
+    "sinusoidal_table",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +52,19 @@ class StackConfig(ModelConfig):
 class Mixing(MemberModule, ABC):
     """What moves information between positions."""
 
+    @property
+    def seam(self) -> int | None:
+        """Positions that it needs between two inputs of a row to keep them apart; None where it cannot."""
+        return None
+
     @abstractmethod
     def forward(
         self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
     ) -> Float[Tensor, "member batch label width"]:
-        """What each of the positions `at` receives; without them, every position."""
+        """What each of the positions `at` receives; without them, every position.
+
+        Who has a `seam` also takes `begins`, the position in each row from which on there is a second input.
+        """
 
 
 class Mixer(Mixing):
@@ -81,10 +100,14 @@ class Block(MemberModule):
         self.mixer, self.norm, self.feed_forward, self.second = mixer, norm, feed_forward, second
 
     def forward(
-        self, x: Float[Tensor, "member batch pos width"], at: Int[Tensor, "member batch label"] | None = None
+        self,
+        x: Float[Tensor, "member batch pos width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
-        """The stream behind this block, at the positions `at`."""
-        return self._mapped(taken(x, at) + self.mixer(self.norm(x), at))
+        """The stream behind this block, at the positions `at`; from `begins` on a row has a second input."""
+        mixed = self.mixer(self.norm(x), at) if begins is None else self.mixer(self.norm(x), at, begins)
+        return self._mapped(taken(x, at) + mixed)
 
     def step(
         self, x: Float[Tensor, "member batch width"], state: State
@@ -141,11 +164,18 @@ class Reading(MemberModule):
         return None if self.places is None else self.places.shape[1]
 
     def forward(
-        self, inputs: Shaped[Tensor, "member batch pos *width"]
+        self,
+        inputs: Shaped[Tensor, "member batch pos *width"],
+        begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch pos width"]:
-        """The stream at every position."""
+        """The stream at every position; a second input of a row is counted from its own beginning."""
         x = self.embedded(inputs)
-        return x if self.places is None else x + self.places[:, : x.shape[2]].unsqueeze(1)
+        if self.places is None:
+            return x
+        if begins is None:
+            return x + self.places[:, : x.shape[2]].unsqueeze(1)
+        place = places_in(begins, x.shape[2]).clamp(max=self.places.shape[1] - 1)
+        return x + table_rows(self.places, place)
 
     def step(
         self, token: Shaped[Tensor, "member batch *width"], place: int
@@ -234,10 +264,19 @@ class Frame(Population):
     ) -> Float[Tensor, "member batch label out"]:
         """The outputs at the positions `at`: the last block and the readout are computed there only."""
         self.check_length(inputs, self.longest)
-        x = self.reading(inputs)
+        return self._passed(inputs, at)
+
+    def _passed(
+        self,
+        inputs: Shaped[Tensor, "member batch pos *width"],
+        at: Int[Tensor, "member batch label"] | None,
+        *begins: Int[Tensor, "member batch"],
+    ) -> Float[Tensor, "member batch label out"]:
+        """Through all of it, with where second inputs begin if rows have any."""
+        x = self.reading(inputs, *begins)
         last = len(self.blocks) - 1
         for place, block in enumerate(self.blocks):
-            x = block(x, at if place == last else None)
+            x = block(x, at if place == last else None, *begins)
         return self.answers(x)
 
     def answers(self, x: Float[Tensor, "member *lead width"]) -> Float[Tensor, "member *lead out"]:
@@ -299,6 +338,25 @@ class Stack(Frame, CausalPopulation):
             f"This {self.name} looks at what stands ahead and cannot read token by token; call forward on "
             "whole inputs, or build it with causal=True.",
         )
+
+
+class SeamedStack(Stack):
+    """A stack whose mixers keep two inputs of a row apart: blocks tell them where the second begins."""
+
+    @property
+    def seam(self) -> int | None:
+        """As many positions as the mixer needs that needs most."""
+        seams = [block.mixer.seam for block in self.blocks]
+        return None if None in seams else max(seams)
+
+    def forward(
+        self,
+        inputs: Shaped[Tensor, "member batch pos *width"],
+        at: Int[Tensor, "member batch label"] | None = None,
+        begins: Int[Tensor, "member batch"] | None = None,
+    ) -> Float[Tensor, "member batch label out"]:
+        """The outputs at the positions `at`; from `begins` on a row has a second input."""
+        return super().forward(inputs, at) if begins is None else self._passed(inputs, at, begins)
 
 
 def sinusoidal_table(rows: int, width: int) -> Float[Tensor, "rows width"]:

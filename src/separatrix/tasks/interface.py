@@ -183,16 +183,25 @@ class Task(ABC):
         start: int | Tensor = 0,
         device: torch.device | str = "cpu",
         band: Band | None = None,
+        mirrored: bool = False,
     ) -> Batch:
         """Examples `start` … `start + batch − 1` under a seed: the same bytes in any split, on any device.
 
         `start` may be a whole number on the device, so that a captured graph draws new ones on each replay.
         Both may be one for each row: the seed and the number of every example. Of a task whose samples vary
-        in length, `band` takes those of about the same.
+        in length, `band` takes those of about the same; with `mirrored` each example with an odd number is as
+        much shorter than the longest as the one before it is longer than the shortest.
         """
-        return self.draw(
-            Draws(seed=seed, stream=self.name, batch=batch, start=start, device=device, band=band)
+        draws = Draws(
+            seed=seed,
+            stream=self.name,
+            batch=batch,
+            start=start,
+            device=device,
+            band=band,
+            mirrored=mirrored,
         )
+        return self.draw(draws)
 
     def full_length(self) -> Task:
         """The same task sampled at its longest inputs only, as the papers test it."""

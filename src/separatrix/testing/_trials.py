@@ -97,6 +97,13 @@ def replaced(task: Task, inputs: Tensor) -> Tensor:
     return (inputs + 1) % space.size if isinstance(space, Tokens) else inputs.flip(-1) + 1
 
 
+def side_by_side(first: Tensor, second: Tensor, seam: int) -> tuple[Tensor, Tensor]:
+    """Rows of both, with something else between them, and where the second begins."""
+    between = second[:, :, -1:].expand(*second.shape[:2], seam, *second.shape[3:])
+    begins = torch.full(first.shape[:2], first.shape[2] + seam)
+    return torch.cat([first, between, second], dim=2), begins
+
+
 def carried(trial: Trial, state: State, lead: tuple[int, int]) -> Iterator[int]:
     """Numbers that each tensor of a state holds for one member and one example."""
     if isinstance(state, Tensor):

@@ -39,6 +39,7 @@ from separatrix.testing._trials import (
     need_gpu,
     refuses,
     replaced,
+    side_by_side,
 )
 
 __all__ = ["ModelConformance", "Trial"]
@@ -195,6 +196,37 @@ class ModelConformance(ABC):
                 assert plain.size(5, 32) == model.size(5, 32), (
                     f"{named(trial)}: member({number}) has another size than the population states"
                 )
+
+    def test_two_inputs_of_a_row_do_not_see_each_other(self) -> None:
+        """Models with a seam: outputs and gradients of both are those that each has in a row of its own."""
+        for trial in self.populations():
+            model, inputs = made(trial, dtype=torch.float64), inputs_of(trial, dtype=torch.float64)
+            if model.seam is None:
+                continue
+            for cut in cuts(inputs.shape[2]):
+                first, second = inputs[:, :, :cut], inputs.roll(1, dims=1)
+                apart = torch.cat([model(first), model(second)], dim=2)
+                rows, begins = side_by_side(first, second, model.seam)
+                own = torch.arange(rows.shape[2])
+                at = own[(own < cut) | (own >= cut + model.seam)].expand(*begins.shape, -1)
+                few = at[:, :, [0, cut - 1, cut, -1]]
+                whole = model(rows, None, begins)
+                for name, joined, expected in (
+                    ("outputs", taken(whole, at), apart),
+                    ("outputs at a few positions", model(rows, few, begins), taken(whole, few)),
+                ):
+                    gap = far(joined, expected)
+                    assert gap <= self.exact, (
+                        f"{named(trial)}: with two inputs in a row, the second from {cut + model.seam} on, "
+                        f"{name} differ by {gap:.1e}"
+                    )
+                expected_slopes = gradients(model, apart)
+                for name, values in gradients(model, taken(whole, at)).items():
+                    gap = far(values, expected_slopes[name])
+                    assert gap <= self.exact, (
+                        f"{named(trial)}: the gradient of {name} differs by {gap:.1e} with two inputs "
+                        "in a row"
+                    )
 
     def test_no_output_depends_on_a_later_input(self) -> None:
         """Causal models: what stands behind a position changes nothing there, nor does its absence."""

@@ -152,6 +152,28 @@ class TaskConformance(ABC):
                 assert int(drawn.lengths.max()) <= longest, f"{task}: a sample is longer than its band"
                 assert not drawn.mask[:, longest:].any(), f"{task}: a label stands behind its band"
 
+    def test_mirrored_samples_have_opposite_lengths(self) -> None:
+        """Where sizes are drawn, one with an odd number is as much below the greatest as the one before it is
+        above the least, which is what it is without mirroring.
+        """
+        for task in self.typical:
+            least, most = task.sampled_sizes
+            if least == most:
+                continue
+            opposite = {
+                (task.positions_of(size), task.positions_of(least + most - size))
+                for size in range(least, most + 1)
+            }
+            plain, drawn = (task.sample(64, seed=self.seed, mirrored=mirrored) for mirrored in (False, True))
+            assert _same_bytes(plain.inputs[::2], drawn.inputs[::2]), f"{task}: mirroring changes the first"
+            lengths = drawn.lengths.view(-1, 2).tolist()
+            assert all((first, second) in opposite for first, second in lengths), (
+                f"{task}: mirrored samples are not of opposite sizes"
+            )
+            labels = task.solve(drawn.inputs)
+            assert torch.equal(labels.mask, drawn.mask), f"{task}: mirrored samples have other labels"
+            assert _same_bytes(labels.targets[labels.mask], drawn.targets[drawn.mask])
+
     def test_sampling_compiles_to_one_graph(self) -> None:
         """`torch.compile` takes the sampler whole, without a break, and draws the same."""
         if not self.compiles:

@@ -23,7 +23,15 @@ from separatrix.tasks.interface import Task
 from separatrix.training.course import Course
 from separatrix.training.evaluation import evaluate
 from separatrix.training.jobs import Job
-from separatrix.training.labelled import Questions, judged, padded_lengths, questions
+from separatrix.training.labelled import (
+    Questions,
+    answered,
+    judged,
+    length_of_two,
+    padded_lengths,
+    questions,
+    side_by_side,
+)
 from separatrix.training.memory import in_thousands, require_room, step_bytes
 from separatrix.training.placing import Placing
 from separatrix.training.running import placing_for
@@ -188,13 +196,18 @@ def _flops(job: Job, *, own_code: bool) -> tuple[int, str]:
 def _counted(job: Job, device: str, *, own_code: bool) -> int:
     """Operations of one example, forward and backward; of bands of lengths, on the average."""
     population = job.population(1, own_code=own_code).to(device)
-    examples = _examples(job)
-    return sum(_of_an_example(job.built_task, population, one) for one in examples) // len(examples)
+    rows = _rows(job, population.seam or 0)
+    inputs = len(rows) * (2 if job.training.paired else 1)
+    return sum(_of_a_row(job.built_task, population, one) for one in rows) // inputs
 
 
-def _examples(job: Job) -> list[Questions]:
-    """One as long as any that is computed, of each band."""
+def _rows(job: Job, seam: int) -> list[Questions]:
+    """One as long as any that is computed, of each band; two inputs where they share a row."""
     task, bands = job.built_task, job.training.bands
+    if job.training.paired:
+        two = task.sample(2, seed=0, mirrored=True)
+        asked = questions(two, 1, most=task.asking.most)
+        return [side_by_side(asked, two.lengths, length=length_of_two(task, seam), seam=seam)]
     if bands == 1:
         return [questions(task.full_length().sample(1, seed=0), 1, most=task.asking.most)]
     found = []
@@ -204,7 +217,7 @@ def _examples(job: Job) -> list[Questions]:
     return found
 
 
-def _of_an_example(task: Task, population: Population, asked: Questions) -> int:
+def _of_a_row(task: Task, population: Population, asked: Questions) -> int:
     device = next(population.parameters()).device
     asked = dataclasses.replace(
         asked,
@@ -212,10 +225,12 @@ def _of_an_example(task: Task, population: Population, asked: Questions) -> int:
         at=None if asked.at is None else asked.at.to(device),
         targets=asked.targets.to(device),
         due=asked.due.to(device),
+        begins=None if asked.begins is None else asked.begins.to(device),
+        second=None if asked.second is None else asked.second.to(device),
     )
     mode = FlopCounterMode(display=False)
     with mode:
-        outputs = population(asked.inputs, asked.at)
+        outputs = answered(population, asked)
         loss = judged(outputs, asked, task.target_space).losses.sum()
         torch.autograd.grad(loss, tuple(population.parameters()))
     return int(mode.get_total_flops())
@@ -250,7 +265,8 @@ def _timing(job: Job, placing: Placing) -> Timing:
 def _affordable(job: Job, placing: Placing) -> tuple[int, int]:
     """Seats and examples with which a step stays short, from the time of a small one."""
     seats, batch = placing.seats, job.training.batch
-    first = max(1, batch // 16)
+    row = 2 if job.training.paired else 1
+    first = row * max(1, batch // (16 * row))
     course = _course(job, placing, seats=1, batch=first)
     bands = job.training.bands
     course.engine.run(bands)
@@ -258,7 +274,7 @@ def _affordable(job: Job, placing: Placing) -> tuple[int, int]:
     rows = int(first * _LONGEST_STEP / max(small, 1e-9))
     if rows >= seats * batch:
         return seats, batch
-    return (min(seats, rows // batch), batch) if rows >= batch else (1, max(1, rows))
+    return (min(seats, rows // batch), batch) if rows >= batch else (1, row * max(1, rows // row))
 
 
 def _timed(job: Job, placing: Placing, *, seats: int, batch: int) -> tuple[float, float]:

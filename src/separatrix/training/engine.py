@@ -25,10 +25,13 @@ from separatrix.tasks.interface import Task
 from separatrix.training.labelled import (
     Judged,
     Questions,
+    answered,
     judged,
     labels_on_average,
+    length_of_two,
     padded_lengths,
     questions,
+    side_by_side,
 )
 from separatrix.training.optimiser import OptimiserState, Rates, update
 from separatrix.training.packing import Packed
@@ -110,6 +113,7 @@ class Engine:
         self._bands = torch.arange(training.bands, device=self.device).unbind()
         self._lengths = padded_lengths(task, training.bands)
         self._usual_labels = None if training.bands == 1 else training.batch * labels_on_average(task)
+        self._of_two = length_of_two(task, population.seam or 0) if training.paired else 0
         self.use(Source(task=task))
 
     def use(self, source: Source) -> None:
@@ -176,7 +180,7 @@ class Engine:
         if self.training.bands > 1:
             asked = asked.cut(self._lengths[band])
         with arithmetic(self.training.precision, self.device):
-            outputs = self.population(asked.inputs, asked.at)
+            outputs = answered(self.population, asked)
         found = self._judged(outputs, asked, self.task.target_space, self._usual_labels)
         # Where a module of the user's own leaves a weight out on some inputs, its gradient there is zero.
         gradients = torch.autograd.grad(found.losses.sum(), self.packed.parameters, materialize_grads=True)
@@ -191,8 +195,12 @@ class Engine:
     ) -> Questions:
         of = self.training.bands
         band = Band(number=number, of=of) if of > 1 else None
-        batch = self._source.draw(seeds, steps, batch=self.training.batch, band=band)
-        return questions(batch, self.population.members, most=self._source.task.asking.most)
+        paired = self.training.paired
+        batch = self._source.draw(seeds, steps, batch=self.training.batch, band=band, mirrored=paired)
+        asked = questions(batch, self.population.members, most=self._source.task.asking.most)
+        if not paired:
+            return asked
+        return side_by_side(asked, batch.lengths, length=self._of_two, seam=self.population.seam or 0)
 
     def _graph_of(self, band: int) -> torch.cuda.CUDAGraph:
         """Recording needs a few steps to be taken first; they are taken back."""

@@ -15,6 +15,7 @@ from separatrix.records import JsonObject, Reader, Record
 from separatrix.store.keys import key_of
 from separatrix.tasks.interface import Task
 from separatrix.tasks.specs import spec_of, task_of
+from separatrix.training.labelled import length_of_two
 from separatrix.training.recipes import Member, Training
 
 __all__ = ["Job", "Plan", "job_for"]
@@ -63,6 +64,8 @@ class Job(Record):
             require_covered(population, self.built_task)
         if self.training.bands > 1:
             self._require_banded(population)
+        if self.training.paired:
+            self._require_paired(population)
         return population
 
     def _require_banded(self, population: Population) -> None:
@@ -79,6 +82,21 @@ class Job(Record):
             f"Bands leave padding out, which a model that looks ahead sees, and {self.model.name} is not "
             f"known to be causal; got bands={bands}. Try bands=1.",
         )
+
+    def _require_paired(self, population: Population) -> None:
+        """Refuse two inputs a row where there is nothing to gain, or where one would see the other."""
+        least, most = self.built_task.sampled_sizes
+        require(
+            least < most,
+            f"Samples of {self.task.name} are not drawn by length with these parameters, so that two of them "
+            "fill no row; got paired=True. Leave it out.",
+        )
+        require(
+            population.seam is not None,
+            f"{self.model.name} cannot keep two inputs of a row apart, so each needs its own; got "
+            "paired=True. Leave it out, or take lstm, mamba, retnet or linear-transformer.",
+        )
+        length_of_two(self.built_task, 0)
 
     def config_of(self, member: Member) -> JsonObject:
         """The full config of one run, which its key is the hash of.

@@ -23,7 +23,7 @@ from separatrix.models.stack import Frame
 from separatrix.tasks.interface import Classes, Reals
 from separatrix.training.engine import arithmetic
 from separatrix.training.jobs import Job
-from separatrix.training.labelled import Questions, judged
+from separatrix.training.labelled import Questions, answered, judged, length_of_two
 
 if TYPE_CHECKING:
     from separatrix.training.placing import Placing
@@ -79,8 +79,9 @@ def step_bytes(job: Job, placing: Placing) -> int:
     inputs = 4 * task.input_space.width if isinstance(task.input_space, Reals) else 8
     example = task.length * (inputs + targets + 1)  # with the mask of what is labelled
     kept = _floor(job, placing) if placing.device.type == "cuda" else _kept(job, placing)
+    kept_of_example = int(kept.example * _share_of_length(job))
     return seats * (
-        _MATRICES * _number(job) * parameters + kept.member + job.training.batch * (example + kept.example)
+        _MATRICES * _number(job) * parameters + kept.member + job.training.batch * (example + kept_of_example)
     )
 
 
@@ -97,6 +98,12 @@ def _machine() -> Iterator[int]:
     for place in _LIMITS:
         with suppress(OSError, ValueError):  # no such file, or `max`
             yield int(Path(place).read_text())
+
+
+def _share_of_length(job: Job) -> float:
+    """Positions of the longest step for each of its examples, over those that the task has."""
+    task = job.built_task
+    return length_of_two(task, 0) / (2 * task.length) if job.training.paired else 1.0
 
 
 def _single(job: Job, placing: Placing) -> Population:
@@ -175,7 +182,7 @@ def _left_behind(job: Job, population: Population, batch: int) -> int:
     asked = _questions(job, population, batch)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda values: values):
         with arithmetic(job.training.precision, torch.device("cpu")):
-            outputs = population(asked.inputs, asked.at)
+            outputs = answered(population, asked)
         # The loss holds on to all that was kept, so that no two of it have one address.
         loss = judged(outputs, asked, job.built_task.target_space).losses.sum()
     del loss

@@ -247,6 +247,9 @@ class Training(Record):
     stop: Stop = option("each", help="end a member when it has solved the task, all with the first, or never")
     solved: float = option(1.0, help="accuracy at a look that counts as solved")
     bands: int = option(1, help="bands of lengths; a step has examples of one of them, and no longer padding")
+    paired: bool = option(
+        False, help="two inputs a row, one as much longer as the other is shorter: no padding"
+    )
     curriculum: Curriculum | None = option(None, help="short inputs first", flag=False)
     halving: Halving | None = option(None, help="drop members that fall behind", flag=False)
     against: Against | None = option(None, help="feed a member's worst inputs back to it", flag=False)
@@ -272,6 +275,7 @@ class Training(Record):
         )
         self._check_against()
         self._check_bands()
+        self._check_paired()
         if self.curriculum is not None:
             require(
                 self.curriculum.steps < self.steps,
@@ -326,6 +330,20 @@ class Training(Record):
             "one of them.",
         )
 
+    def _check_paired(self) -> None:
+        if not self.paired:
+            return
+        require(
+            self.batch % 2 == 0,
+            f"Two inputs share a row, so a batch has an even number; got batch={self.batch}. "
+            f"Try {self.batch + 1}.",
+        )
+        require(
+            self.bands == 1 and self.curriculum is None and self.against is None,
+            "Two inputs that fill a row have lengths of their own, and so have bands, a curriculum and worst "
+            "inputs; choose one of them.",
+        )
+
     @property
     def compares(self) -> bool:
         """Whether how long a member goes on depends on the others."""
@@ -353,6 +371,8 @@ class Training(Record):
             fields["against"] = self.against.to_fields()
         if self.bands > 1:
             fields["bands"] = self.bands
+        if self.paired:
+            fields["paired"] = True
         return fields
 
     @classmethod
@@ -372,6 +392,7 @@ class Training(Record):
             halving=read.optional_record("halving", Halving),
             against=read.record("against", Against) if read.has("against") else None,
             bands=read.count("bands") if read.has("bands") else 1,
+            paired=read.yes("paired") if read.has("paired") else False,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -35,8 +36,11 @@ class Source:
         *,
         batch: int,
         band: Band | None = None,
+        mirrored: bool = False,
     ) -> Batch:
         """`batch` examples for each member, one after another: its own, at its own step."""
+        lengths: dict[str, Any] = {} if band is None else {"band": band}
+        lengths |= {"mirrored": True} if mirrored else {}
         rows = len(seeds) * batch
         place = torch.arange(batch, device=seeds.device)
         numbers = steps.unsqueeze(1) * batch + place
@@ -45,7 +49,7 @@ class Source:
             seed=seeds.repeat_interleave(batch, output_size=rows),
             start=numbers.flatten(),
             device=seeds.device,
-            **({} if band is None else {"band": band}),  # which a task need not know of that has none
+            **lengths,  # which a task need not know of that has one
         )
         if self.tokens is not None:
             drawn = dataclasses.replace(drawn, inputs=self.tokens[drawn.inputs])

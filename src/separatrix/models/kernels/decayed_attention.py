@@ -4,6 +4,9 @@ The sum is a state S_t = γ S_{t−1} + k_t v_tᵀ that is read by the query, y_
 that. `parallel` cuts the input into chunks: within one, scores are a matrix that is masked and faded; what a
 chunk takes from all before it is one state, and the states of all chunks are a triangular matrix times what
 each chunk adds. Decays are given by their logarithms, and no gradient goes to them; None stands for γ = 1.
+
+A row may have a second input, from the position `begins` on: the sum then goes over what belongs to the
+query's own, and the state is empty where the second begins.
 """
 
 from __future__ import annotations
@@ -41,20 +44,21 @@ def decayed_attention(
     value: Float[Tensor, "row pos head value"],
     log_decay: Float[Tensor, "head"] | None = None,
     *,
+    begins: Int[Tensor, "row"] | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "row pos head value"]:
     """What each query reads, in the way that `backend` names."""
-    way = _way(query, backend)
+    way = _way(query, backend, begins)
     if way == "triton":
         from separatrix.models.kernels import triton_decayed_attention as kernels  # noqa: PLC0415
 
-        return kernels.attention(query, key, value, log_decay, totals=False)[0]
+        return kernels.attention(query, key, value, log_decay, totals=False, begins=begins)[0]
     if way == "fla":
         from separatrix.models.kernels import fla_backend  # noqa: PLC0415
 
         return fla_backend.attention(query, key, value, log_decay)
     compute = reference if way == "reference" else parallel
-    return compute(query, key, value, log_decay)
+    return compute(query, key, value, log_decay, begins=begins)
 
 
 def attention_with_totals(
@@ -63,14 +67,15 @@ def attention_with_totals(
     value: Float[Tensor, "row pos head value"],
     log_decay: Float[Tensor, "head"] | None = None,
     *,
+    begins: Int[Tensor, "row"] | None = None,
     backend: Backend = "auto",
 ) -> tuple[Float[Tensor, "row pos head value"], Float[Tensor, "row pos head"]]:
     """What each query reads, and the sum of the weights it reads with, in float32 at least."""
-    way = _way(query, backend)
+    way = _way(query, backend, begins)
     if way == "triton":
         from separatrix.models.kernels import triton_decayed_attention as kernels  # noqa: PLC0415
 
-        return kernels.attention(query, key, value, log_decay, totals=True)
+        return kernels.attention(query, key, value, log_decay, totals=True, begins=begins)
     if way == "fla":
         from separatrix.models.kernels import fla_backend  # noqa: PLC0415
 
@@ -78,7 +83,7 @@ def attention_with_totals(
     compute = reference if way == "reference" else parallel
     # The sum of the weights is what a query reads where every value is 1.
     wide = value.to(wide_type(value))
-    read = compute(query, key, F.pad(wide, (0, 1), value=1.0), log_decay)
+    read = compute(query, key, F.pad(wide, (0, 1), value=1.0), log_decay, begins=begins)
     return read[..., :-1].to(value.dtype), read[..., -1]
 
 
@@ -87,6 +92,8 @@ def reference(
     key: Float[Tensor, "row pos head key"],
     value: Float[Tensor, "row pos head value"],
     log_decay: Float[Tensor, "head"] | None = None,
+    *,
+    begins: Int[Tensor, "row"] | None = None,
 ) -> Float[Tensor, "row pos head value"]:
     """The definition, one position after another."""
     wide = wide_type(value)
@@ -95,6 +102,8 @@ def reference(
         state = k.new_zeros(k.shape[0], *k.shape[2:], v.shape[-1])
         reads = []
         for place in range(k.shape[1]):
+            if begins is not None:
+                state = state.masked_fill((begins == place).view(-1, 1, 1, 1), 0)
             read, state = one_step(q[:, place], k[:, place], v[:, place], state, log_decay)
             reads.append(read)
         return torch.stack(reads, dim=1).to(value.dtype)
@@ -121,6 +130,7 @@ def parallel(
     value: Float[Tensor, "row pos head value"],
     log_decay: Float[Tensor, "head"] | None = None,
     *,
+    begins: Int[Tensor, "row"] | None = None,
     chunk: int | None = None,
 ) -> Float[Tensor, "row pos head value"]:
     """Matrix products within chunks and between them; `chunk` is the most positions that one may have."""
@@ -131,14 +141,20 @@ def parallel(
     place = torch.arange(chunk, device=key.device)
     with torch.autocast(value.device.type, enabled=False):
         q, k, v = (_cut(x.to(wide), chunks, chunk) for x in (query, key, value))
-        within = _faded(log_decay, place.unsqueeze(1) - place, wide)
-        read = (q @ k.transpose(-1, -2) * within.unsqueeze(1)) @ v
+        within = _faded(log_decay, place.unsqueeze(1) - place, wide).unsqueeze(1)
+        number = torch.arange(chunks, device=key.device)
+        seam = None if begins is None else _Seam(begins, chunk * number, place)
+        if seam is not None:
+            within = within * seam.within
+        read = (q @ k.transpose(-1, -2) * within) @ v
         if chunks > 1:
             to_end = _faded(log_decay, chunk - 1 - place, wide)[:, None, :, None]
             from_start = _faded(log_decay, place + 1, wide)[:, None, :, None]
-            added = (k * to_end).transpose(-1, -2) @ v
-            number = torch.arange(chunks, device=key.device)
             carried = _faded(log_decay, chunk * (number.unsqueeze(1) - number - 1), wide)
+            if seam is not None:
+                to_end, from_start = to_end * seam.to_end, from_start * seam.from_start
+                carried = carried * seam.carried
+            added = (k * to_end).transpose(-1, -2) @ v
             state = (carried @ added.flatten(-2)).view(added.shape)
             read = read + (q * from_start) @ state
     joined = read.permute(0, 2, 3, 1, 4).reshape(value.shape[0], chunks * chunk, *value.shape[2:])
@@ -151,16 +167,23 @@ def attention_at(
     value: Float[Tensor, "row pos head value"],
     at: Int[Tensor, "row label"],
     log_decay: Float[Tensor, "head"] | None = None,
+    *,
+    begins: Int[Tensor, "row"] | None = None,
 ) -> tuple[Float[Tensor, "row label head value"], Float[Tensor, "row label head"]]:
     """What the queries at a few positions read, and the sums of their weights; no state is formed."""
     wide = wide_type(value)
     scores = query.transpose(1, 2) @ key.permute(0, 2, 3, 1)  # (row, head, label, pos)
-    behind = at.unsqueeze(2) - torch.arange(key.shape[1], device=key.device)
+    place = torch.arange(key.shape[1], device=key.device)
+    behind = at.unsqueeze(2) - place
+    seen = behind >= 0
+    if begins is not None:
+        second = begins.unsqueeze(1)
+        seen = seen & ((at >= second).unsqueeze(2) == (place >= second).unsqueeze(1))
     if log_decay is None:
-        weights = scores.to(wide) * (behind >= 0).unsqueeze(1)
+        weights = scores.to(wide) * seen.unsqueeze(1)
     else:
         rate = log_decay.detach().to(wide).view(1, -1, 1, 1)
-        faded = (rate * behind.clamp(min=0).unsqueeze(1)).exp() * (behind >= 0).unsqueeze(1)
+        faded = (rate * behind.clamp(min=0).unsqueeze(1)).exp() * seen.unsqueeze(1)
         weights = scores.to(wide) * faded
     read = weights.to(value.dtype) @ value.transpose(1, 2)
     return read.transpose(1, 2).to(value.dtype), weights.sum(-1).transpose(1, 2)
@@ -171,8 +194,34 @@ def wide_type(x: Tensor) -> torch.dtype:
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
-def _way(query: Tensor, backend: Backend) -> Backend:
+class _Seam:
+    """What is left of each factor where a row has a second input: ones and zeros, with an axis for heads.
+
+    A chunk in which the second begins, or behind which it does, carries nothing over from before to after:
+    its queries of the second input read no state, its keys of the first go into none, and what later chunks
+    read comes from it and from those behind it.
+    """
+
+    def __init__(
+        self, begins: Int[Tensor, "row"], starts: Int[Tensor, "chunk"], place: Int[Tensor, "place"]
+    ) -> None:
+        chunk = len(place)
+        begin = begins.view(-1, 1, 1)
+        second = starts.view(-1, 1) + place >= begin  # (row, chunk, place)
+        start = starts.view(1, -1, 1)
+        crosses = (start < begin) & (begin <= start + chunk)
+        self.within = (second.unsqueeze(-1) == second.unsqueeze(-2)).unsqueeze(1)
+        self.to_end = (second | ~crosses)[:, None, :, :, None]
+        self.from_start = ~(second & crosses)[:, None, :, :, None]
+        # Whether a chunk reads, and adds to, the state of the second input.
+        reads, adds = (start >= begin).squeeze(-1), (start + chunk >= begin).squeeze(-1)
+        self.carried = (reads.unsqueeze(-1) == adds.unsqueeze(-2)).unsqueeze(1)
+
+
+def _way(query: Tensor, backend: Backend, begins: Tensor | None) -> Backend:
     way = chosen(backend, query, offers=OFFERS)
+    if way == "fla" and begins is not None:
+        raise InvalidInput("backend=fla computes rows of one input each; leave it out where rows have two.")
     if backend == "auto" and way == "triton" and query.shape[-1] > WIDEST_KEY:
         return "parallel"
     if way == "fla" and not query.is_cuda:

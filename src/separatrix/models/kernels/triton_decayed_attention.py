@@ -9,6 +9,9 @@ afterwards: there are no atomic operations, so that the same numbers come out ev
 
 The sum of a query's weights is what it would read from a value that is 1 everywhere; it is computed beside
 the values, with the running sum of keys in the place of S.
+
+Where a row has a second input, the chunk in which it begins carries nothing over: what is within, from its
+start, to its end and across it is masked there, and the walks stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import NamedTuple
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
@@ -62,6 +65,7 @@ def attention(
     log_decay: Float[Tensor, "head"] | None,
     *,
     totals: bool,
+    begins: Int[Tensor, "row"] | None = None,
 ) -> tuple[Float[Tensor, "row pos head value"], Float[Tensor, "row pos head"]]:
     """What each query reads, and the sums of weights where `totals` asks for them."""
     if not (value.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"):
@@ -76,7 +80,8 @@ def attention(
     if log_decay is not None:
         log_decay = log_decay.detach().to(torch.float32) / math.log(2)
     query, key = query.to(value.dtype), key.to(value.dtype)
-    read, total = _forward(query, key, value, log_decay, totals)
+    begins = None if begins is None else begins.to(torch.int32)
+    read, total = _forward(query, key, value, log_decay, begins, totals)
     return read, total
 
 
@@ -105,12 +110,23 @@ def _powers(rates, head, place, DECAYED: tl.constexpr, CHUNK: tl.constexpr):  # 
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _parted(place, start, begin, within, from_start, to_end, whole, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+    """The same four where a second input begins within a chunk or behind it; else as they are."""
+    second = place >= begin
+    crosses = (start < begin) & (begin <= start + CHUNK)
+    within = tl.where(second[:, None] == second[None, :], within, 0.0)
+    from_start = tl.where(second & crosses, 0.0, from_start)
+    to_end = tl.where((second == 0) & crosses, 0.0, to_end)
+    return within, from_start, to_end, tl.where(crosses, 0.0, whole)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _forward_kernel(  # type: ignore[no-untyped-def]
-    query, key, value, rates, read, total, length, heads,
+    query, key, value, rates, begins, read, total, length, heads,
     query_row, query_pos, query_head, key_row, key_pos, key_head, value_row, value_pos, value_head,
     WIDE_K: tl.constexpr, WIDE_V: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
     BLOCK_K: tl.constexpr, BLOCK_V: tl.constexpr,  # noqa: N803
-    DECAYED: tl.constexpr, TOTALS: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
+    DECAYED: tl.constexpr, TOTALS: tl.constexpr, TWO: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     row, head, block = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads, tl.program_id(1)
     step, across, along = tl.arange(0, CHUNK), tl.arange(0, BLOCK_K), block * BLOCK_V + tl.arange(0, BLOCK_V)
@@ -119,13 +135,19 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     value += row * value_row + head * value_head
     read += (row * length * heads + head) * WIDE_V
     total += row * length * heads + head
-    from_start, to_end, whole, rate = _powers(rates, head, step, DECAYED, CHUNK)
-    within = tl.where(step[:, None] >= step[None, :], tl.exp2(rate * (step[:, None] - step[None, :])), 0.0)
+    from_first, to_last, through, rate = _powers(rates, head, step, DECAYED, CHUNK)
+    begin = tl.load(begins + row) if TWO else 0
+    inside = tl.where(step[:, None] >= step[None, :], tl.exp2(rate * (step[:, None] - step[None, :])), 0.0)
     state = tl.zeros((BLOCK_K, BLOCK_V), dtype=tl.float32)
     keys = tl.zeros((BLOCK_K,), dtype=tl.float32)
     counted = tl.where(block == 0, length, 0)  # the first block of values answers for the sums of weights
     for start in range(0, length, CHUNK):
         place = start + step
+        within, from_start, to_end, whole = inside, from_first, to_last, through
+        if TWO:
+            within, from_start, to_end, whole = _parted(
+                place, start, begin, inside, from_first, to_last, through, CHUNK
+            )
         q = _rows(query, place, query_pos, across, length, WIDE_K)
         k = _rows(key, place, key_pos, across, length, WIDE_K)
         v = _rows(value, place, value_pos, along, length, WIDE_V)
@@ -143,11 +165,11 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _query_kernel(  # type: ignore[no-untyped-def]
-    key, value, rates, to_read, to_total, to_query, length, heads,
+    key, value, rates, begins, to_read, to_total, to_query, length, heads,
     key_row, key_pos, key_head, value_row, value_pos, value_head, read_row, read_pos, read_head, block_stride,
     WIDE_K: tl.constexpr, WIDE_V: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
     BLOCK_K: tl.constexpr, BLOCK_V: tl.constexpr,  # noqa: N803
-    DECAYED: tl.constexpr, TOTALS: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
+    DECAYED: tl.constexpr, TOTALS: tl.constexpr, TWO: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     row, head, block = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads, tl.program_id(1)
     step, across, along = tl.arange(0, CHUNK), tl.arange(0, BLOCK_K), block * BLOCK_V + tl.arange(0, BLOCK_V)
@@ -156,13 +178,19 @@ def _query_kernel(  # type: ignore[no-untyped-def]
     to_read += row * read_row + head * read_head
     to_total += row * length * heads + head
     to_query += block.to(tl.int64) * block_stride + (row * length * heads + head) * WIDE_K
-    from_start, to_end, whole, rate = _powers(rates, head, step, DECAYED, CHUNK)
-    within = tl.where(step[:, None] >= step[None, :], tl.exp2(rate * (step[:, None] - step[None, :])), 0.0)
+    from_first, to_last, through, rate = _powers(rates, head, step, DECAYED, CHUNK)
+    begin = tl.load(begins + row) if TWO else 0
+    inside = tl.where(step[:, None] >= step[None, :], tl.exp2(rate * (step[:, None] - step[None, :])), 0.0)
     state = tl.zeros((BLOCK_K, BLOCK_V), dtype=tl.float32)
     keys = tl.zeros((BLOCK_K,), dtype=tl.float32)
     counted = tl.where(block == 0, length, 0)  # the first block of values answers for the sums of weights
     for start in range(0, length, CHUNK):
         place = start + step
+        within, from_start, to_end, whole = inside, from_first, to_last, through
+        if TWO:
+            within, from_start, to_end, whole = _parted(
+                place, start, begin, inside, from_first, to_last, through, CHUNK
+            )
         k = _rows(key, place, key_pos, across, length, WIDE_K)
         v = _rows(value, place, value_pos, along, length, WIDE_V)
         dy = _rows(to_read, place, read_pos, along, length, WIDE_V)
@@ -181,12 +209,12 @@ def _query_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _key_value_kernel(  # type: ignore[no-untyped-def]
-    query, key, value, rates, to_read, to_total, to_key, to_value, length, heads,
+    query, key, value, rates, begins, to_read, to_total, to_key, to_value, length, heads,
     query_row, query_pos, query_head, key_row, key_pos, key_head, value_row, value_pos, value_head,
     read_row, read_pos, read_head, block_stride,
     WIDE_K: tl.constexpr, WIDE_V: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
     BLOCK_K: tl.constexpr, BLOCK_V: tl.constexpr,  # noqa: N803
-    DECAYED: tl.constexpr, TOTALS: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
+    DECAYED: tl.constexpr, TOTALS: tl.constexpr, TWO: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     row, head, block = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads, tl.program_id(1)
     step, across, along = tl.arange(0, CHUNK), tl.arange(0, BLOCK_K), block * BLOCK_V + tl.arange(0, BLOCK_V)
@@ -197,15 +225,22 @@ def _key_value_kernel(  # type: ignore[no-untyped-def]
     to_total += row * length * heads + head
     to_key += block.to(tl.int64) * block_stride + (row * length * heads + head) * WIDE_K
     to_value += (row * length * heads + head) * WIDE_V
-    from_start, to_end, whole, rate = _powers(rates, head, step, DECAYED, CHUNK)
+    from_first, to_last, through, rate = _powers(rates, head, step, DECAYED, CHUNK)
+    begin = tl.load(begins + row) if TWO else 0
     # Keys run down and queries across: everything is the transpose of what the other kernels form.
-    within = tl.where(step[:, None] <= step[None, :], tl.exp2(rate * (step[None, :] - step[:, None])), 0.0)
+    inside = tl.where(step[:, None] <= step[None, :], tl.exp2(rate * (step[None, :] - step[:, None])), 0.0)
     to_state = tl.zeros((BLOCK_K, BLOCK_V), dtype=tl.float32)
     to_keys = tl.zeros((BLOCK_K,), dtype=tl.float32)
     counted = tl.where(block == 0, length, 0)
     chunks = tl.cdiv(length, CHUNK)
     for done in range(chunks):
-        place = (chunks - 1 - done) * CHUNK + step
+        start = (chunks - 1 - done) * CHUNK
+        place = start + step
+        within, from_start, to_end, whole = inside, from_first, to_last, through
+        if TWO:
+            within, from_start, to_end, whole = _parted(
+                place, start, begin, inside, from_first, to_last, through, CHUNK
+            )
         q = _rows(query, place, query_pos, across, length, WIDE_K)
         k = _rows(key, place, key_pos, across, length, WIDE_K)
         v = _rows(value, place, value_pos, along, length, WIDE_V)
@@ -229,7 +264,7 @@ def _key_value_kernel(  # type: ignore[no-untyped-def]
 
 @torch.library.custom_op("separatrix::decayed_attention", mutates_args=())
 def _forward(
-    query: Tensor, key: Tensor, value: Tensor, rates: Tensor | None, totals: bool
+    query: Tensor, key: Tensor, value: Tensor, rates: Tensor | None, begins: Tensor | None, totals: bool
 ) -> tuple[Tensor, Tensor]:
     query, key, value = _dense(query), _dense(key), _dense(value)
     rows, length, heads, wide_v = value.shape
@@ -239,17 +274,19 @@ def _forward(
     if read.numel():
         with torch.cuda.device_of(value):  # type: ignore[no-untyped-call]
             _forward_kernel[(rows * heads, triton.cdiv(wide_v, plan.block_v))](
-                query, key, value, rates, read, total, length, heads,
+                query, key, value, rates, begins, read, total, length, heads,
                 *query.stride()[:3], *key.stride()[:3], *value.stride()[:3],
                 WIDE_K=key.shape[-1], WIDE_V=wide_v, CHUNK=plan.chunk, BLOCK_K=plan.block_k,
-                BLOCK_V=plan.block_v, DECAYED=rates is not None, TOTALS=totals, PRECISION=_PRECISION,
-                num_warps=plan.warps, num_stages=plan.stages,
+                BLOCK_V=plan.block_v, DECAYED=rates is not None, TOTALS=totals, TWO=begins is not None,
+                PRECISION=_PRECISION, num_warps=plan.warps, num_stages=plan.stages,
             )  # fmt: skip
     return read, total
 
 
 @_forward.register_fake
-def _(query: Tensor, key: Tensor, value: Tensor, rates: Tensor | None, totals: bool) -> tuple[Tensor, Tensor]:
+def _(
+    query: Tensor, key: Tensor, value: Tensor, rates: Tensor | None, begins: Tensor | None, totals: bool
+) -> tuple[Tensor, Tensor]:
     shape = value.shape[:3] if totals else (0,)
     return value.new_empty(value.shape), value.new_empty(shape, dtype=torch.float32)
 
@@ -260,6 +297,7 @@ def _backward(
     key: Tensor,
     value: Tensor,
     rates: Tensor | None,
+    begins: Tensor | None,
     to_read: Tensor,
     to_total: Tensor,
     totals: bool,
@@ -277,18 +315,18 @@ def _backward(
     if value.numel():
         with torch.cuda.device_of(value):  # type: ignore[no-untyped-call]
             _query_kernel[(rows * heads, blocks)](
-                key, value, rates, to_read, to_total, to_query, length, heads,
+                key, value, rates, begins, to_read, to_total, to_query, length, heads,
                 *key.stride()[:3], *value.stride()[:3], *to_read.stride()[:3], to_query.stride(0),
                 WIDE_K=wide_k, WIDE_V=wide_v, CHUNK=plan.chunk, BLOCK_K=plan.block_k, BLOCK_V=plan.block_v,
-                DECAYED=rates is not None, TOTALS=totals, PRECISION=_PRECISION,
+                DECAYED=rates is not None, TOTALS=totals, TWO=begins is not None, PRECISION=_PRECISION,
                 num_warps=plan.warps, num_stages=plan.stages,
             )  # fmt: skip
             _key_value_kernel[(rows * heads, blocks)](
-                query, key, value, rates, to_read, to_total, to_key, to_value, length, heads,
+                query, key, value, rates, begins, to_read, to_total, to_key, to_value, length, heads,
                 *query.stride()[:3], *key.stride()[:3], *value.stride()[:3], *to_read.stride()[:3],
                 to_key.stride(0),
                 WIDE_K=wide_k, WIDE_V=wide_v, CHUNK=plan.chunk, BLOCK_K=plan.block_k, BLOCK_V=plan.block_v,
-                DECAYED=rates is not None, TOTALS=totals, PRECISION=_PRECISION,
+                DECAYED=rates is not None, TOTALS=totals, TWO=begins is not None, PRECISION=_PRECISION,
                 num_warps=plan.warps, num_stages=plan.stages,
             )  # fmt: skip
     if blocks == 1:
@@ -302,6 +340,7 @@ def _(
     key: Tensor,
     value: Tensor,
     rates: Tensor | None,
+    begins: Tensor | None,
     to_read: Tensor,
     to_total: Tensor,
     totals: bool,
@@ -318,9 +357,9 @@ def _keep(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], 
 def _gradients(
     ctx: torch.autograd.function.FunctionCtx, to_read: Tensor, to_total: Tensor
 ) -> tuple[object, ...]:
-    query, key, value, rates = ctx.saved_tensors  # type: ignore[attr-defined]
+    query, key, value, rates, begins = ctx.saved_tensors  # type: ignore[attr-defined]
     totals = ctx.totals  # type: ignore[attr-defined]
-    return *_backward(query, key, value, rates, to_read, to_total, totals), None, None
+    return *_backward(query, key, value, rates, begins, to_read, to_total, totals), None, None, None
 
 
 _forward.register_autograd(_gradients, setup_context=_keep)
