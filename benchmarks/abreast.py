@@ -1,6 +1,6 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
-    python -m benchmarks.abreast [--minutes 8] [--no-bands]     # on a GPU
+    python -m benchmarks.abreast [--minutes 8] [--lengths all]     # on a GPU
     python -m benchmarks.abreast --page            # anywhere: the page and the table of the package anew
 
 Populations of S's figures as they are trained, whole and with the members that halving leaves: each alone,
@@ -29,7 +29,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import torch
 
@@ -39,7 +39,7 @@ from benchmarks.markdown import table
 from benchmarks.recorded import Ready, gain_of, ready
 from separatrix.experiments.gains import GAIN_COLUMNS, Gain, Gains
 from separatrix.experiments.lanes import Part, spans_of
-from separatrix.experiments.protocols import Settings, s_model, s_protocol
+from separatrix.experiments.protocols import Lengths, Settings, s_model, s_protocol
 from separatrix.experiments.rates import Size, size_of
 from separatrix.files import written_whole
 from separatrix.tasks import task
@@ -118,18 +118,19 @@ By different ones, where each has as much to do as takes the same time, and what
 """
 
 
-def name_of(population: Population, *, bands: bool = True) -> str:
+def name_of(population: Population, *, lengths: Lengths = "bands") -> str:
     """In words."""
-    job = job_of(population)
+    job = job_of(population, lengths=lengths)
     members = f", {len(job.members)} members" if len(job.members) > 1 else ""
-    unparted = ", all lengths" if job.training.bands > 1 and not bands else ""
-    return job.short_name + members + unparted
+    in_bands = job_of(population).training.bands > 1
+    other = {"all": ", all lengths" if in_bands else "", "pairs": ", in pairs" if job.training.paired else ""}
+    return job.short_name + members + other.get(lengths, "")
 
 
-def job_of(population: Population, *, bands: bool = True) -> Job:
+def job_of(population: Population, *, lengths: Lengths = "bands") -> Job:
     """As a job of the paper's protocol."""
     label, layers, width, (asked, given), n, members = population
-    whole = s_protocol(Settings(budget="paper", halving=False, bands=bands), label, width=width).job(
+    whole = s_protocol(Settings(budget="paper", halving=False, lengths=lengths), label, width=width).job(
         task(asked, n=n, **given), s_model(label, layers=layers, width=width, task=asked)
     )
     return replace(whole, members=whole.members[:members])
@@ -145,7 +146,7 @@ def chosen(only: Sequence[str]) -> list[Population]:
     return [one for one in POPULATIONS if not only or any(word in name_of(one) for word in only)]
 
 
-def measure(minutes: float, out: Path, only: Sequence[str] = (), *, bands: bool = True) -> None:
+def measure(minutes: float, out: Path, only: Sequence[str] = (), *, lengths: Lengths = "bands") -> None:
     """Time what was not, until the minutes are over: several of the same first, then sets of four."""
     ends = time.monotonic() + 60 * minutes
     data: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"same": [], "sets": []}
@@ -155,11 +156,11 @@ def measure(minutes: float, out: Path, only: Sequence[str] = (), *, bands: bool 
     for population in chosen(only):
         if time.monotonic() > ends:
             return
-        name = name_of(population, bands=bands)
+        name = name_of(population, lengths=lengths)
         if (name, lanes_of(population)[0]) in known:
             continue
         found: list[dict[str, Any]] = []
-        one = _measure(population, found, bands=bands)
+        one = _measure(population, found, lengths=lengths)
         if found:
             data["same"] = [row for row in data["same"] if row["name"] != name] + found
         if one is not None and population[-1] == 1:
@@ -174,9 +175,13 @@ def measure(minutes: float, out: Path, only: Sequence[str] = (), *, bands: bool 
         _keep(data, out)
 
 
-def _measure(population: Population, rows: list[dict[str, Any]], *, bands: bool) -> Ready | None:
+def _measure(population: Population, rows: list[dict[str, Any]], *, lengths: Lengths) -> Ready | None:
     """Time one alone and several of it, and add that to the rows; None if it cannot be had."""
-    name, job, begun = name_of(population, bands=bands), job_of(population, bands=bands), time.monotonic()
+    name, job, begun = (
+        name_of(population, lengths=lengths),
+        job_of(population, lengths=lengths),
+        time.monotonic(),
+    )
     size = size_of(job)
     assert size is not None
     try:
@@ -305,13 +310,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="those with such a name")
     parser.add_argument("--page", action="store_true", help="only write the page and the table")
-    parser.add_argument("--no-bands", action="store_true", help="all lengths in every step")
+    parser.add_argument("--lengths", choices=get_args(Lengths), default="bands")
     options = parser.parse_args()
-    bands = not options.no_bands
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are timed on a GPU, and there is none here")
-        measure(options.minutes, options.out, options.only, bands=bands)
+        measure(options.minutes, options.out, options.only, lengths=options.lengths)
     data = json.loads(options.out.read_text())
     with written_whole(options.out.with_suffix(".md")) as file:
         file.write(page(data))

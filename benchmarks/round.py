@@ -185,7 +185,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", choices=("smoke", "quick", "paper"), default="paper")
     parser.add_argument("--steps", type=int, help="instead of the protocol's")
-    parser.add_argument("--no-bands", action="store_true", help="every step has all lengths")
+    parser.add_argument("--lengths", choices=("all", "bands", "pairs"), default="bands")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--minutes", type=float, help="end training after so long")
     parser.add_argument("--device", default="cuda")
@@ -196,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{time.monotonic() - begun:7.1f}  {line}", file=sys.stderr, flush=True)
 
     try:
-        settings = Settings(budget=options.budget, bands=not options.no_bands)
+        settings = Settings(budget=options.budget, lengths=options.lengths)
         places = [place_of(text, settings, steps=options.steps) for text in options.cells]
         chosen_device(options.device)
         engine = LocalEngine(device=options.device, processes=options.processes, minutes=options.minutes)

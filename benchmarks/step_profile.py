@@ -175,7 +175,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         parser.error("a profile of steps needs a GPU, and there is none here")
     jobs = [
-        job for job in (job_of(one, bands=False) for one in POPULATIONS) if arguments.only in job.short_name
+        job for job in (job_of(one, lengths="all") for one in POPULATIONS) if arguments.only in job.short_name
     ]
     found: list[Row] = []
     for row in measured_in_turns(

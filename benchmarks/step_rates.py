@@ -1,16 +1,16 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
-    python -m benchmarks.step_rates measure [--minutes 20] [--processes 10] [--no-bands] [--out FILE]
+    python -m benchmarks.step_rates measure [--minutes 20] [--processes 10] [--lengths pairs] [--out FILE]
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
 `measure` times on a GPU what experiments train at the quick budget of which no rate can be had, then
 populations of S's figures at the paper's sizes, whole and with the members that halving leaves, those first
-on which most hours rest, and what several of the same gain abreast; without bands of lengths it compiles a
-quarter as much for each, and what bands save is reckoned. Most of its time is compiling, which several
-processes do, and one of them at a time has the GPU. What it finds is added to `results/step_rates.json`, and
-it goes on where it ended. `gather` writes the table of the package from that file, from `results/bands.json`,
-`results/abreast.json` and `results/populations.json`, from the runs in `results/` of the checkout and in
-these stores, and from those that the table has already.
+on which most hours rest, and what several of the same gain abreast; with all lengths in every step, or in
+pairs, it compiles a quarter as much for each as in bands, and what bands save is reckoned. Most of its time
+is compiling, which several processes do, and one of them at a time has the GPU. What it finds is added to
+`results/step_rates.json`, and it goes on where it ended. `gather` writes the table of the package from that
+file, from `results/bands.json`, `results/abreast.json` and `results/populations.json`, from the runs in
+`results/` of the checkout and in these stores, and from those that the table has already.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -36,7 +36,7 @@ from benchmarks.populations import DATA as POPULATIONS
 from benchmarks.recorded import Ready, Turn, gain_of, ready
 from separatrix.evidence import TaskSpec
 from separatrix.experiments import EXPERIMENTS, study_of
-from separatrix.experiments.protocols import Settings
+from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.rates import (
     COLUMNS,
     Rate,
@@ -249,7 +249,7 @@ def measure(
     minutes: float,
     out: Path,
     *,
-    bands: bool = True,
+    lengths: Lengths = "bands",
     processes: int = 10,
     measured: Callable[[Sequence[Job], float], Iterable[Row]] | None = None,
 ) -> None:
@@ -258,7 +258,7 @@ def measure(
     """
     found = rows_in(MEASURED)
     found += [row for row in rows_in(out) if row not in found]
-    jobs = most_telling(needed(bands=bands), known_with(found))
+    jobs = most_telling(needed(lengths=lengths), known_with(found))
     way = measured or partial(_in_turns, processes=processes)
     for row in way(jobs, 60 * minutes):
         found.append(row)
@@ -270,9 +270,9 @@ def _in_turns(jobs: Sequence[Job], seconds: float, *, processes: int) -> Iterato
     return measured_in_turns(jobs, time_with_gains, processes=processes, seconds=seconds)
 
 
-def needed(*, bands: bool) -> list[Job]:
+def needed(*, lengths: Lengths) -> list[Job]:
     """What S's figures train, and what the quick budgets do of which nothing is known."""
-    settings = Settings(budget="paper", bands=bands)
+    settings = Settings(budget="paper", lengths=lengths)
     jobs = [job for name in FIGURES for job in study_of(name, settings).jobs]
     return jobs + [job for name in EXPERIMENTS.names() for job in unknown_of(name)]
 
@@ -375,15 +375,15 @@ def main() -> None:
     timing.add_argument("--minutes", type=float, default=20.0)
     timing.add_argument("--processes", type=int, default=10, help="that compile")
     timing.add_argument("--out", type=Path, default=MEASURED)
-    timing.add_argument("--no-bands", action="store_true", help="all lengths in every step")
+    timing.add_argument("--lengths", choices=get_args(Lengths), default="bands")
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()
     if arguments.part != "gather" and not torch.cuda.is_available():
         parser.error(f"{arguments.part} needs a GPU, and there is none here")
     if arguments.part == "measure":
-        bands, processes = not arguments.no_bands, arguments.processes
-        measure(arguments.minutes, arguments.out, bands=bands, processes=processes)
+        lengths, processes = arguments.lengths, arguments.processes
+        measure(arguments.minutes, arguments.out, lengths=lengths, processes=processes)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from separatrix.experiments import study_of
 from separatrix.experiments.gains import Gain, Gains, gains_from, gains_measured
-from separatrix.experiments.protocols import Settings
+from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.rates import Size, size_of
 from separatrix.training.jobs import Job
 from separatrix.training.stretches import stretches_of
@@ -88,9 +88,9 @@ def test_the_page_and_the_table_are_what_the_data_gives() -> None:
 
 def test_a_size_is_that_of_the_population_with_this_name() -> None:
     sizes = {
-        abreast.name_of(one, bands=bands): _size(abreast.job_of(one, bands=bands))
+        abreast.name_of(one, lengths=lengths): _size(abreast.job_of(one, lengths=lengths))
         for one in abreast.POPULATIONS
-        for bands in (True, False)
+        for lengths in get_args(Lengths)
     }
     for row in json.loads(abreast.DATA.read_text())["same"]:
         assert Size(**row["size"]) == sizes[row["name"]]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from benchmarks import reproduction, step_rates
@@ -16,7 +16,7 @@ from separatrix.experiments import study_of
 from separatrix.experiments.cells import Study
 from separatrix.experiments.gains import Gains
 from separatrix.experiments.projecting import projection_of
-from separatrix.experiments.protocols import Settings
+from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.rates import Rates, Size, rates_measured, size_of
 from separatrix.store import Result, Store
 from separatrix.training.jobs import Job
@@ -243,9 +243,9 @@ def test_rates_come_out_of_a_store_of_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bands", [1, 4])
+@pytest.mark.parametrize("lengths", get_args(Lengths))
 def test_what_most_hours_rest_on_is_measured_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bands: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lengths: Lengths
 ) -> None:
     out, asked = tmp_path / "rates.json", []
     monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))
@@ -266,7 +266,7 @@ def test_what_most_hours_rest_on_is_measured_first(
 
     for _ in range(2):  # the second call does not ask again for what the first has kept
         with pytest.raises(KeyboardInterrupt):
-            step_rates.measure(5, out, bands=bands > 1, measured=measured)
+            step_rates.measure(5, out, lengths=lengths, measured=measured)
         kept, first = asked, asked[:3]
         asked = []
     assert len(set(first)) == 3
@@ -277,7 +277,8 @@ def test_what_most_hours_rest_on_is_measured_first(
     whole = Size(**rows[0]["size"])
     assert whole.task == "q-sparse-averaging"  # nothing at all is known of it
     large = Size(**rows[1]["size"])
-    assert (large.width, large.n, large.bands) == (1024, 400, bands)
+    assert (large.width, large.n, large.bands) == (1024, 400, 4 if lengths == "bands" else 1)
+    assert large.is_paired == (lengths == "pairs")
     (rate,) = (one for one in step_rates.gathered([], [], measured=rows) if one.size == large)
     assert rate.start_seconds is None  # compiled beside others, which says nothing of one alone
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from separatrix.errors import InvalidInput, SeparatrixError, UnknownName
@@ -202,5 +204,32 @@ def test_the_paper_budget_takes_lengths_in_bands_where_that_pays() -> None:
     assert {job.training.bands for job in jobs} == {1, 4}
     assert {job.training.halving for job in jobs} == {Halving(first=20_000, factor=3)}
     for name in ("s-fig2", "s-fig4"):
-        for settings in (Settings(budget="quick"), Settings(budget="paper", bands=False)):
+        for settings in (Settings(budget="quick"), Settings(budget="paper", lengths="all")):
             assert {job.training.bands for job in study_of(name, settings).jobs} == {1}
+
+
+def test_in_pairs_go_those_that_can_and_the_others_as_before() -> None:
+    bands, pairs = (
+        [
+            job
+            for name in ("s-fig2", "s-fig4")
+            for job in study_of(name, Settings(budget="paper", lengths=lengths)).jobs
+        ]
+        for lengths in ("bands", "pairs")
+    )
+    changed = set()
+    for before, after in zip(bands, pairs, strict=True):
+        if after.training.paired:
+            bands = 4 if after.built_task.n >= 100 else 1
+            assert replace(after, training=replace(after.training, paired=False, bands=bands)) == before
+            after.population(1)  # which refuses pairs where one would see the other
+            changed.add(after.model.name)
+        else:
+            assert after == before
+    assert changed == {"linear-transformer", "lstm", "mamba", "retnet"}
+    assert not any(job.training.paired for job in study_of("s-fig2", Settings(budget="quick")).jobs)
+
+
+def test_lengths_come_in_one_of_three_ways() -> None:
+    with pytest.raises(InvalidInput, match="Lengths come all, in bands or in pairs; got lengths='some'"):
+        Settings(lengths="some")  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from separatrix.experiments.asked import (
     BudgetName,
     EngineName,
     GridName,
+    LengthsName,
     SearchName,
     last_asked,
     remember,
@@ -75,9 +76,13 @@ def reproduce(
         bool | None,
         Parameter(help="Drop members that cannot win on their way. [default: yes]", group=_HOW),
     ] = None,
-    bands: Annotated[
-        bool | None,
-        Parameter(help="Lengths in bands that take turns, where that is faster. [default: yes]", group=_HOW),
+    lengths: Annotated[
+        LengthsName | None,
+        Parameter(
+            help="All in every step; or where it is faster bands that take turns, or two inputs a row. "
+            "[default: bands]",
+            group=_HOW,
+        ),
     ] = None,
     seeds: Annotated[
         Wholes, Parameter(help="Each with every learning rate. [default: 0]", group=_HOW)
@@ -176,7 +181,7 @@ def reproduce(
         "columns": columns,
         "grid": grid,
         "halving": halving,
-        "bands": bands,
+        "lengths": lengths,
         "seeds": seeds,
         "search": search,
         "trials": trials,

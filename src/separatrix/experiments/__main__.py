@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             budget=options.budget,
             grid=options.grid,
             halving=not options.no_halving,
-            bands=not options.no_bands,
+            lengths=options.lengths,
             seeds=tuple(options.seeds),
         )
         studies = [
@@ -76,7 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", choices=("smoke", "quick", "paper"), default="smoke")
     parser.add_argument("--grid", choices=("final", "full"), default="final", help="architectures to try")
     parser.add_argument("--no-halving", action="store_true", help="let every member take all its steps")
-    parser.add_argument("--no-bands", action="store_true", help="let every step have all lengths")
+    parser.add_argument(
+        "--lengths",
+        choices=("all", "bands", "pairs"),
+        default="bands",
+        help="all in every step, in bands that take turns, or two inputs a row",
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--panels", nargs="+", default=[], help="only these")
     parser.add_argument("--rows", nargs="+", default=[], help="only these, whole or by their beginning")

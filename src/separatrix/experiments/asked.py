@@ -24,6 +24,7 @@ __all__ = [
     "BudgetName",
     "EngineName",
     "GridName",
+    "LengthsName",
     "SearchName",
     "last_asked",
     "remember",
@@ -31,6 +32,7 @@ __all__ = [
 
 BudgetName = Literal["smoke", "quick", "paper"]
 GridName = Literal["final", "full"]
+LengthsName = Literal["all", "bands", "pairs"]
 SearchName = Literal["grid", "optuna"]
 EngineName = Literal["local", "ray"]
 
@@ -57,7 +59,7 @@ class Asked(Record):
     budget: BudgetName = "smoke"
     grid: GridName = "final"
     halving: bool = True
-    bands: bool = True
+    lengths: LengthsName = "bands"
     seeds: tuple[int, ...] = (0,)
     models: tuple[tuple[str, Path], ...] = ()
     file: Path | None = None
@@ -109,7 +111,7 @@ class Asked(Record):
             budget=self.budget,
             grid=self.grid,
             halving=self.halving,
-            bands=self.bands,
+            lengths=self.lengths,
             seeds=self.seeds,
             models=self.models,
             file=self.file,
@@ -130,7 +132,7 @@ class Asked(Record):
             "budget": self.budget,
             "grid": self.grid,
             "halving": self.halving,
-            **({} if self.bands else {"bands": False}),
+            **({} if self.lengths == "bands" else {"lengths": self.lengths}),
             "seeds": list(self.seeds),
             "models": [{"name": name, "folder": str(folder)} for name, folder in self.models],
             "file": _written(self.file),
@@ -159,7 +161,7 @@ class Asked(Record):
             budget=read.choice("budget", get_args(BudgetName)),
             grid=read.choice("grid", get_args(GridName)),
             halving=read.yes("halving"),
-            bands=read.yes("bands") if read.has("bands") else True,
+            lengths=read.choice("lengths", get_args(LengthsName)) if read.has("lengths") else "bands",
             seeds=_counts(read, "seeds"),
             models=_models(read),
             file=_path(read, "file"),

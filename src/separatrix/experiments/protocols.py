@@ -9,7 +9,8 @@ side by side until one had solved it, from larger first weights: that one was th
 small ones the winner had been the worst of three for 30,000 steps; the Transformer does not begin with those
 there any more, other models do.
 
-Lengths come in bands that take turns, unless a user wants each step to have all of them.
+Lengths come in bands that take turns, unless a user wants each step to have all of them, or two inputs a
+row where a model can keep them apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from separatrix.experiments.cells import Budget
 from separatrix.models import model
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 Grid = Literal["final", "full"]
+Lengths = Literal["all", "bands", "pairs"]
 
 S_RATES: Final = (1e-2, 5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-6)
 S_MODELS: Final = {
@@ -97,6 +99,8 @@ _NOT_IN_BANDS: Final = frozenset({"dss"})
 """A population of these had not begun after four minutes on an H200. It was waiting for code of its gradient,
 into which sines had been fused; they are apart now, and in bands it was not tried again.
 """
+_IN_PAIRS: Final = frozenset({"linear-transformer", "lstm", "mamba", "retnet"})
+"""Who answers two inputs of a row as if each had its own."""
 _SMALL: Final = 16
 """Widths at the smallest budget: enough for every part to be there."""
 
@@ -110,8 +114,10 @@ class Settings:
     budget: Budget = "smoke"
     grid: Grid = "final"
     halving: bool = True
-    bands: bool = True
-    """Whether lengths may come in bands that take turns, or every step has all of them."""
+    lengths: Lengths = "bands"
+    """Whether every step has all lengths, or bands of them take turns, or two inputs share a row where that
+    is possible and bands take turns elsewhere; at the paper's budget and where it pays.
+    """
     seeds: tuple[int, ...] = (0,)
     models: tuple[tuple[str, Path], ...] = ()
     """Models of the user's own by name, as folders on disk, for studies that train none."""
@@ -126,6 +132,10 @@ class Settings:
             f"A budget is smoke, quick or paper; got {self.budget!r}.",
         )
         require(self.grid in ("final", "full"), f"A grid is final or full; got {self.grid!r}.")
+        require(
+            self.lengths in get_args(Lengths),
+            f"Lengths come all, in bands or in pairs; got lengths={self.lengths!r}.",
+        )
         require(
             bool(self.seeds) and len(set(self.seeds)) == len(self.seeds),
             f"Seeds are different numbers, at least one; got {self.seeds}.",
@@ -153,8 +163,8 @@ class Protocol:
     seeds: tuple[int, ...]
     training: Training
     warmup: int
-    bands: int = 1
-    """Of lengths, for tasks that draw them and models for which they pay."""
+    lengths: Lengths = "all"
+    """How they come, for tasks that draw them and models for which it pays."""
     further_steps: int | None = None
     """What is given to a model that has not learned its task in the steps of the training."""
 
@@ -172,14 +182,17 @@ class Protocol:
             for seed in self.seeds
             for lr in self.rates
         ]
-        training = replace(self.training, bands=self._bands_of(task, config))
+        training = replace(self.training, **self._lengths_of(task, config))
         return job_for(task, config, members=members, training=training)
 
-    def _bands_of(self, task: Task, config: ModelConfig) -> int:
+    def _lengths_of(self, task: Task, config: ModelConfig) -> dict[str, Any]:
         least, most = task.sampled_sizes
-        kind, _ = kind_and_config(config)
-        pays = least < most and task.n >= _LEAST_IN_BANDS and kind.name not in _NOT_IN_BANDS
-        return self.bands if pays else 1
+        name = kind_and_config(config)[0].name
+        if self.lengths == "all" or least == most:
+            return {}
+        if self.lengths == "pairs" and name in _IN_PAIRS:
+            return {"paired": True}
+        return {} if task.n < _LEAST_IN_BANDS or name in _NOT_IN_BANDS else {"bands": _BANDS}
 
 
 def s_protocol(
@@ -203,8 +216,13 @@ def s_protocol(
         case _:
             halving = Halving(first=20_000, factor=3) if settings.halving else None
             training = _compared(steps=250_000, every=2_500, examples=2000, halving=halving)
-            bands = _BANDS if settings.bands else 1
-            return Protocol(rates=S_RATES, seeds=settings.seeds, training=training, warmup=1_000, bands=bands)
+            return Protocol(
+                rates=S_RATES,
+                seeds=settings.seeds,
+                training=training,
+                warmup=1_000,
+                lengths=settings.lengths,
+            )
 
 
 def w_protocol(settings: Settings, *, rate: float, quick_steps: int = 8_000) -> Protocol:
