@@ -1,4 +1,4 @@
-"""Lengths, widths and positions beyond the papers': what there is, and what a quick look takes."""
+"""Lengths, widths, positions and symbols beyond the papers': what there is, and what a quick look takes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from separatrix.experiments import study_of
+from separatrix.experiments.cells import chosen
 from separatrix.experiments.outcomes import Known, outcome_of
 from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.tables import headings_of, lines_below, markdown
+from separatrix.tasks.equality import Equality
 
 QUICK, PAPER = Settings(budget="quick"), Settings(budget="paper")
 
@@ -66,7 +68,31 @@ def test_runs_of_the_figures_count_where_the_model_is_theirs() -> None:
     assert found == {("LinTF-(6,256), no positions", n) for n in (20, 50, 100, 200)}
 
 
-@pytest.mark.parametrize(("name", "most"), [("x-lengths", 25), ("x-widths", 10), ("x-positions", 15)])
+def test_of_each_model_there_is_one_for_every_number_of_symbols() -> None:
+    for panel in study_of("x-symbols", PAPER).panels:
+        assert panel.columns == (2, 16, 128, 1024)
+        assert len(panel.rows) == 6
+        for cell in panel.cells:
+            (job,) = cell.jobs
+            asked = job.built_task
+            assert isinstance(asked, Equality)
+            assert (f"n-{asked.n}", asked.form, asked.symbols) == (panel.name, "ncp", cell.column)
+    small = study_of("x-symbols", Settings(budget="smoke"))
+    assert [panel.columns for panel in small.panels] == [(2, 8)]
+
+
+def test_with_the_papers_symbols_they_are_what_the_figure_trains() -> None:
+    theirs = {(cell.row, cell.column): cell.jobs for cell in study_of("s-fig4", PAPER).panels[1].cells}
+    for n in (100, 200):
+        ours = chosen(study_of("x-symbols", PAPER), panels=[f"n-{n}"], columns=[1024]).cells
+        assert {cell.row: cell.jobs for cell in ours} == {
+            row: jobs for (row, column), jobs in theirs.items() if column == n
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("x-lengths", 25), ("x-widths", 10), ("x-positions", 15), ("x-symbols", 15)]
+)
 def test_a_quick_look_takes_minutes(name: str, most: int) -> None:
     projection = projection_of(study_of(name, QUICK))
     assert projection.basis["not measured"] == 0
@@ -74,7 +100,9 @@ def test_a_quick_look_takes_minutes(name: str, most: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["x-lengths", "x-widths", "x-positions", "x-precision", "x-attention"])
+@pytest.mark.parametrize(
+    "name", ["x-lengths", "x-widths", "x-positions", "x-symbols", "x-precision", "x-attention"]
+)
 def test_nothing_is_said_of_a_paper_that_there_is_not(name: str) -> None:
     study = study_of(name, PAPER)
     assert (study.work, study.source) == (None, "beyond the papers")

@@ -36,6 +36,7 @@ EXPERIMENTS: Registry[Callable[[Settings], Study]] = Registry(
         "x-lengths",
         "x-widths",
         "x-positions",
+        "x-symbols",
     ),
 )
 

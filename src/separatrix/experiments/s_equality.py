@@ -13,7 +13,7 @@ from separatrix.tasks import task
 from separatrix.tasks.equality import Equality
 from separatrix.tasks.interface import Task
 
-__all__ = ["Form", "equality_cells", "equality_task", "hard_panel", "shortcut_cells"]
+__all__ = ["Form", "equality_cells", "equality_task", "hard_panel", "quick_rates_of", "shortcut_cells"]
 
 Form = Literal["random", "one", "ncp"]
 _LAYERS = 2
@@ -46,11 +46,16 @@ def equality_cells(settings: Settings, *, form: Form, width: int, columns: Seque
                 label,
                 width=wide,
                 quick_steps=_quick_steps(label, form, n),
-                quick_rates=_QUICK_RATES.get((form, label)),
+                quick_rates=quick_rates_of(form, label),
             )
             jobs = s_jobs(settings, protocol, asked, label, layers=layers, width=wide)
             cells.append(Cell(row=named(label, layers, wide), column=n, jobs=jobs))
     return tuple(cells)
+
+
+def quick_rates_of(form: Form, label: str) -> tuple[float, float] | None:
+    """The two that this model gets at the quick budget, if not its usual ones."""
+    return _QUICK_RATES.get((form, label))
 
 
 def _quick_steps(label: str, form: Form, n: int) -> int:
