@@ -220,8 +220,8 @@ def test_in_pairs_go_those_that_can_and_the_others_as_before() -> None:
     changed = set()
     for before, after in zip(bands, pairs, strict=True):
         if after.training.paired:
-            bands = 4 if after.built_task.n >= 100 else 1
-            assert replace(after, training=replace(after.training, paired=False, bands=bands)) == before
+            usual = 4 if after.built_task.n >= 100 else 1
+            assert replace(after, training=replace(after.training, paired=False, bands=usual)) == before
             after.population(1)  # which refuses pairs where one would see the other
             changed.add(after.model.name)
         else:
