@@ -28,9 +28,11 @@ import torch
 from benchmarks.markdown import table
 from benchmarks.step_rates import BANDS as DATA
 from benchmarks.step_rates import Row, rows_in, time_population
-from separatrix.experiments.protocols import S_RATES, s_model
+from separatrix.experiments.protocols import S_MODELS, S_RATES, s_model
 from separatrix.experiments.rates import size_of
 from separatrix.files import written_whole
+from separatrix.models import MODELS
+from separatrix.models.stack import SeamedStack
 from separatrix.tasks import task
 from separatrix.training import train
 from separatrix.training.course import Course
@@ -77,7 +79,6 @@ SEEDS = range(6)
 WAYS = ("1", "4", "pairs")
 """All lengths in every step, in four bands, and two inputs a row."""
 ROUNDS, STEPS = 5, 8
-_WITH_SEAMS = frozenset({"LSTM", "LinTF", "RetNet", "Mamba"})
 _PAGE = """# Steps in bands of lengths, and in pairs
 
 {where}. `python -m benchmarks.bands` measures: batch 64, products in bfloat16, the sizes of
@@ -107,7 +108,7 @@ def in_ways(ways: Sequence[str], label: str) -> Iterator[tuple[str, dict[str, An
     for way in ways:
         if way != "pairs":
             yield way, {"bands": int(way)}
-        elif label in _WITH_SEAMS:
+        elif issubclass(MODELS.get(S_MODELS[label]), SeamedStack):
             yield way, {"paired": True}
 
 
@@ -152,7 +153,7 @@ def learned(before: Sequence[Row]) -> Iterator[Row]:
         asked = task(name, n=n, **given)
         population = _named(label, layers, width, name, given, n)
         for way, setting in in_ways(WAYS, label):
-            if any((row["population"], _way_of(row)) == (population, way) for row in before):
+            if any((row["population"], way_of(row)) == (population, way) for row in before):
                 continue
             training = Training(
                 steps=most, eval_every=100, eval_examples=1000, test_examples=1000, solved=0.99, **setting
@@ -173,7 +174,7 @@ def learned(before: Sequence[Row]) -> Iterator[Row]:
 
 def page(rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) -> str:
     """The figures as tables, each beside its population in one band."""
-    plain = {_population(row): row["steps_per_second"] for row in rows if _way_of(row["size"]) == "1"}
+    plain = {_population(row): row["steps_per_second"] for row in rows if way_of(row["size"]) == "1"}
     lines = []
     for row in rows:
         size, alone = row["size"], plain.get(_population(row))
@@ -183,7 +184,7 @@ def page(rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) ->
             (
                 f"{name} on {asked} at {size['n']}",
                 size["members"],
-                _way_of(size),
+                way_of(size),
                 f"{size['positions'] / size['length']:.2f}",
                 f"{row['steps_per_second']:.1f}",
                 "not run" if alone is None else f"{row['steps_per_second'] / alone:.2f}",
@@ -204,7 +205,7 @@ def page(rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) ->
         (
             row["population"],
             row["rate"],
-            _way_of(row),
+            way_of(row),
             f"{sum(one is not None for one in row['solved'])} of {len(row['solved'])}",
             *_spread([row["most"] if one is None else one for one in row["solved"]]),
         )
@@ -212,7 +213,7 @@ def page(rows: Sequence[Row], on_cpu: Sequence[Row], learning: Sequence[Row]) ->
     ]
     return _PAGE.format(
         where=where,
-        on_gpu="" if any(_way_of(row["size"]) == "pairs" for row in rows) else "; not run on a GPU yet",
+        on_gpu="" if any(way_of(row["size"]) == "pairs" for row in rows) else "; not run on a GPU yet",
         speed=table(head, lines),
         steps=STEPS,
         rounds=ROUNDS,
@@ -229,9 +230,9 @@ def _named(label: str, layers: int, width: int, name: str, given: dict[str, Any]
     return f"{label}-({layers},{width}) on {form} at {n}"
 
 
-def _way_of(row: Row) -> str:
+def way_of(row: Row) -> str:
     """Of a size, or of a row about what was learned."""
-    paired = row.get("paired") or (row["bands"] == 1 and row.get("positions", 0) < row.get("length", 0))
+    paired = row.get("paired") or (row["bands"] == 1 and row.get("positions") != row.get("length"))
     return "pairs" if paired else str(row["bands"])
 
 

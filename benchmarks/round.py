@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from separatrix.errors import InvalidInput, SeparatrixError
 from separatrix.experiments import study_of
@@ -29,7 +30,7 @@ from separatrix.experiments.cells import Cell, Study
 from separatrix.experiments.decoded import decoded_score
 from separatrix.experiments.engines import Tell
 from separatrix.experiments.local import LocalEngine
-from separatrix.experiments.protocols import Settings
+from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.options import require
 from separatrix.store import Run, Store, key_of
 from separatrix.store.bundles import bundle_runs
@@ -185,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", choices=("smoke", "quick", "paper"), default="paper")
     parser.add_argument("--steps", type=int, help="instead of the protocol's")
-    parser.add_argument("--lengths", choices=("all", "bands", "pairs"), default="bands")
+    parser.add_argument("--lengths", choices=get_args(Lengths), default="bands")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--minutes", type=float, help="end training after so long")
     parser.add_argument("--device", default="cuda")

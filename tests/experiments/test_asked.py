@@ -48,6 +48,21 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
         assert last_asked(asked.name, tmp_path) == asked
 
 
+@pytest.mark.parametrize(("bands", "lengths"), [(False, "all"), (True, "bands")])
+def test_what_was_asked_before_there_were_pairs_is_understood(
+    tmp_path: Path, bands: bool, lengths: str
+) -> None:
+    remember(Asked(name="s-fig2"), tmp_path)
+    kept = tmp_path / "experiments" / "s-fig2.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"bands": bands}))
+    assert last_asked("s-fig2", tmp_path) == Asked(name="s-fig2", lengths=lengths)  # type: ignore[arg-type]
+
+
+def test_lengths_come_in_ways_that_there_are() -> None:
+    with pytest.raises(InvalidInput, match="An experiment's lengths is one of all, bands, pairs; got 'some'"):
+        Asked(name="s-fig2", lengths="some")  # type: ignore[arg-type]
+
+
 def test_the_last_counts_and_each_has_its_own(tmp_path: Path) -> None:
     assert last_asked("s-fig2", tmp_path) is None
     remember(Asked(name="s-fig2", seeds=(1,)), tmp_path)

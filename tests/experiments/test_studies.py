@@ -226,7 +226,7 @@ def test_in_pairs_go_those_that_can_and_the_others_as_before() -> None:
             changed.add(after.model.name)
         else:
             assert after == before
-    assert changed == {"linear-transformer", "lstm", "mamba", "retnet"}
+    assert changed == {"linear-transformer", "mamba", "retnet"}  # the LSTM would wait for both
     assert not any(job.training.paired for job in study_of("s-fig2", Settings(budget="quick")).jobs)
 
 

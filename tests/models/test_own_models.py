@@ -11,6 +11,8 @@ import torch
 
 from separatrix.errors import InvalidInput
 from separatrix.models import MODELS, model
+from separatrix.models.laws import normal
+from separatrix.models.linear_transformer import LinearAttention
 from separatrix.models.own import mixer, mixer_model, plain_model
 from separatrix.models.population import CausalPopulation, signature_of
 from separatrix.models.stack import Mixer, StackConfig
@@ -96,6 +98,28 @@ class Alone(Averaging):
 
 class Strange(Averaging):
     Config = 3
+
+
+class Grouped(LinearAttention):
+    """One that keeps two inputs of a row apart, which is its parent's doing."""
+
+    def __init__(self, members: int, config: StackConfig) -> None:
+        law = normal(0.02)
+        super().__init__(members, config.width, 2, law=law, last=law)
+
+
+def test_a_mixer_with_a_seam_makes_a_model_with_one() -> None:
+    kind = mixer_model(Grouped, "grouped", title="Grouped", source="x")
+    made = kind(kind.Config(layers=2, width=8), signature_of(IndexLookup(n=5)), members=1)
+    assert made.seam == 0
+    plain = mixer_model(Averaging, "averaging", title="Averaging", source="x")
+    assert plain(plain.Config(layers=2, width=8), signature_of(IndexLookup(n=5)), members=1).seam is None
+
+    class Tests(ModelConformance):
+        def populations(self) -> Sequence[Trial]:
+            return [(kind, kind.Config(layers=2, width=8), IndexLookup(n=5))]
+
+    Tests().test_two_inputs_of_a_row_do_not_see_each_other()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import InvalidInput
-from separatrix.experiments.rates import size_of
+from separatrix.experiments.rates import Rate, Rates, size_of
 from separatrix.models import model
 from separatrix.randomness import Band, Draws
 from separatrix.tasks import Task, task
@@ -42,6 +42,13 @@ PAIRED = Training(
 )
 
 
+MEASURED: dict[str, Any] = {
+    "compiled": True,
+    "start_seconds": None,
+    "how": "benchmark",
+    "device": "NVIDIA H200",
+    "torch": "2.11.0",
+}
 UNTABLED = MODELS | {"linear-transformer": {**MODELS["linear-transformer"], "positions": "none"}}
 
 
@@ -303,6 +310,20 @@ def test_a_plan_takes_half_of_the_positions() -> None:
     assert size.is_paired
 
 
+def test_a_plan_takes_a_row_of_two_for_a_longer_chain_of_an_lstm() -> None:
+    plain, paired = (
+        size_of(job_of(task("index-lookup", n=400), "lstm", paired=way)) for way in (False, True)
+    )
+    assert plain is not None
+    assert paired is not None
+    assert (plain.is_paired, paired.is_paired) == (False, True)
+    assert (plain.positions, paired.positions) == (401, 11 + 401)
+    known = Rates([Rate(size=plain, steps_per_second=50, **MEASURED)])
+    found = known.estimate(paired)
+    assert found is not None
+    assert found.seconds == pytest.approx(1 / 50, rel=0.03)
+
+
 def test_configs_without_pairs_are_what_they_were() -> None:
     assert "paired" not in replace(PAIRED, paired=False).to_fields()
     assert PAIRED.to_fields()["paired"] is True
@@ -338,6 +359,14 @@ def test_a_model_without_a_seam_has_no_pairs() -> None:
     job = job_for(LOOKUP, model("transformer", width=16), members=[Member()], training=PAIRED)
     with pytest.raises(InvalidInput, match="transformer cannot keep two inputs of a row apart"):
         job.population(1)
+
+
+def test_a_task_that_does_not_heed_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        IndexLookup, "drawn_sizes", lambda self, draws: uniform_between(draws, "length", *self.sampled_sizes)
+    )
+    with pytest.raises(InvalidInput, match="Samples of index-lookup do not heed `mirrored`"):
+        job_of(LOOKUP).population(1)
 
 
 def test_sizes_that_do_not_fill_a_row_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,8 +79,8 @@ def reproduce(
     lengths: Annotated[
         LengthsName | None,
         Parameter(
-            help="All in every step; or where it is faster bands that take turns, or two inputs a row. "
-            "[default: bands]",
+            help="With --budget paper: all in every step, bands that take turns where that is faster, or two "
+            "inputs a row where a model can. [default: bands]",
             group=_HOW,
         ),
     ] = None,

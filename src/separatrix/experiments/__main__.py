@@ -11,12 +11,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from separatrix.errors import SeparatrixError
 from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.cells import chosen
 from separatrix.experiments.local import LocalEngine
-from separatrix.experiments.protocols import Settings
+from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.reproducing import reproduce
 from separatrix.store import Store, default_place
 from separatrix.training.views import LinesView, in_one_line
@@ -78,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-halving", action="store_true", help="let every member take all its steps")
     parser.add_argument(
         "--lengths",
-        choices=("all", "bands", "pairs"),
+        choices=get_args(Lengths),
         default="bands",
-        help="all in every step, in bands that take turns, or two inputs a row",
+        help="all in every step, in bands that take turns, or two inputs a row; --budget paper",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--panels", nargs="+", default=[], help="only these")

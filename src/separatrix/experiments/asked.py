@@ -161,7 +161,7 @@ class Asked(Record):
             budget=read.choice("budget", get_args(BudgetName)),
             grid=read.choice("grid", get_args(GridName)),
             halving=read.yes("halving"),
-            lengths=read.choice("lengths", get_args(LengthsName)) if read.has("lengths") else "bands",
+            lengths=_lengths(read),
             seeds=_counts(read, "seeds"),
             models=_models(read),
             file=_path(read, "file"),
@@ -186,6 +186,7 @@ class Asked(Record):
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "budget": get_args(BudgetName),
     "grid": get_args(GridName),
+    "lengths": get_args(LengthsName),
     "search": get_args(SearchName),
     "engine": get_args(EngineName),
 }
@@ -238,6 +239,13 @@ def _models(read: Reader) -> tuple[tuple[str, Path], ...]:
         found.append((inner.text("name"), Path(inner.text("folder"))))
         inner.finish()
     return tuple(found)
+
+
+def _lengths(read: Reader) -> LengthsName:
+    """Before there were pairs, a record said whether lengths came in bands."""
+    if read.has("bands"):
+        return "bands" if read.yes("bands") else "all"
+    return read.choice("lengths", get_args(LengthsName)) if read.has("lengths") else "bands"
 
 
 def _counts(read: Reader, name: str) -> tuple[int, ...]:

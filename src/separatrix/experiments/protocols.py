@@ -24,6 +24,7 @@ from separatrix.experiments.cells import Budget
 from separatrix.models import model
 from separatrix.models.population import ModelConfig
 from separatrix.models.specs import kind_and_config
+from separatrix.models.stack import SeamedStack
 from separatrix.options import require
 from separatrix.tasks.interface import Task
 from separatrix.training.jobs import Job, job_for
@@ -99,8 +100,10 @@ _NOT_IN_BANDS: Final = frozenset({"dss"})
 """A population of these had not begun after four minutes on an H200. It was waiting for code of its gradient,
 into which sines had been fused; they are apart now, and in bands it was not tried again.
 """
-_IN_PAIRS: Final = frozenset({"linear-transformer", "lstm", "mamba", "retnet"})
-"""Who answers two inputs of a row as if each had its own."""
+_NOT_IN_PAIRS: Final = frozenset({"lstm"})
+"""Its time is that of a row's positions one after another, and a row of two has more than one of the longest
+has alone.
+"""
 _SMALL: Final = 16
 """Widths at the smallest budget: enough for every part to be there."""
 
@@ -115,8 +118,8 @@ class Settings:
     grid: Grid = "final"
     halving: bool = True
     lengths: Lengths = "bands"
-    """Whether every step has all lengths, or bands of them take turns, or two inputs share a row where that
-    is possible and bands take turns elsewhere; at the paper's budget and where it pays.
+    """At the paper's budget, whether every step has all lengths, or bands of them take turns where that pays,
+    or two inputs share a row where a model keeps them apart at no cost, and bands take turns elsewhere.
     """
     seeds: tuple[int, ...] = (0,)
     models: tuple[tuple[str, Path], ...] = ()
@@ -187,12 +190,12 @@ class Protocol:
 
     def _lengths_of(self, task: Task, config: ModelConfig) -> dict[str, Any]:
         least, most = task.sampled_sizes
-        name = kind_and_config(config)[0].name
+        kind, _ = kind_and_config(config)
         if self.lengths == "all" or least == most:
             return {}
-        if self.lengths == "pairs" and name in _IN_PAIRS:
+        if self.lengths == "pairs" and issubclass(kind, SeamedStack) and kind.name not in _NOT_IN_PAIRS:
             return {"paired": True}
-        return {} if task.n < _LEAST_IN_BANDS or name in _NOT_IN_BANDS else {"bands": _BANDS}
+        return {} if task.n < _LEAST_IN_BANDS or kind.name in _NOT_IN_BANDS else {"bands": _BANDS}
 
 
 def s_protocol(

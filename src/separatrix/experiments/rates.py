@@ -19,7 +19,7 @@ every measurement of its architecture gives a time that it will hardly exceed, a
 - bands of lengths: three tenths of the time of the positions that are left out stay, where 7 to 29 % were
   measured, and 0.6 for one layer that answers once, where 41 % were; all of it where the card is idle.
   Without bands, by the positions that they would leave out. Two inputs a row, of which nothing was measured
-  yet, are taken for bands that leave out as much;
+  yet, are taken for bands that leave out as much; the LSTM's row of two is a longer chain;
 - a label at many positions instead of one: twice, since that is what was seen on equality beside Dyck;
 - larger batches in proportion; smaller ones: no faster.
 
@@ -124,7 +124,9 @@ class Size:
     bands: int
     """Of lengths, into which a batch falls."""
     positions: int
-    """Of an example on the average, with its padding: fewer than the length where there are bands."""
+    """Of an example on the average, with its padding: fewer than the length where there are bands. Where two
+    inputs share a row half of its positions, but all of them for the LSTM, which waits for one after another.
+    """
     precision: str
 
     @property
@@ -134,8 +136,8 @@ class Size:
 
     @property
     def is_paired(self) -> bool:
-        """Whether two inputs share a row, since positions are left out without bands."""
-        return self.bands == 1 and self.positions < self.length
+        """Whether two inputs share a row: there are other positions than the length, and no bands."""
+        return self.bands == 1 and self.positions != self.length
 
     @property
     def in_flight(self) -> int:
@@ -337,11 +339,16 @@ def size_of(job: Job, *, members: int | None = None) -> Size | None:
         labels=task.asking.most,
         members=len(job.members) if members is None else members,
         bands=bands,
-        positions=length_of_two(task, 0) // 2
+        positions=_positions_in_pairs(job)
         if job.training.paired
         else sum(padded_lengths(task, bands)) // bands,
         precision=job.training.precision,
     )
+
+
+def _positions_in_pairs(job: Job) -> int:
+    both = length_of_two(job.built_task, 0)
+    return both if job.model.name == "lstm" else both // 2
 
 
 def seconds_per_step(job: Job, *, members: int | None = None, rates: Rates | None = None) -> Estimate | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -24,9 +25,6 @@ from separatrix.models.seams import between
 from separatrix.models.stack import Mixer, Reading, SeamedStack, StackConfig
 
 __all__ = ["LSTM", "Cells", "Plain"]
-
-_SHUT = -1e20
-"""What comes to a gate so that it is shut whatever the cells before say to it."""
 
 
 class Cells(Mixer):
@@ -54,7 +52,9 @@ class Cells(Mixer):
         """h at the positions `at`."""
         gates = self.inward(x)
         if begins is not None:
-            gates = gates.masked_fill(between(begins, self.seam, x.shape[2]), _SHUT)
+            # So far down that a gate is shut whatever the cells before say to it, and no sum overflows.
+            shut = torch.finfo(gates.dtype).min / 4
+            gates = gates.masked_fill(between(begins, self.seam, x.shape[2]), shut)
         return taken(lstm_scan(gates, self.recurrent, backend=self.backend), at)
 
     def start(self, batch: int, like: Tensor) -> State:

@@ -84,7 +84,8 @@ class SelectiveMixer(Mixer):
         u = short_convolution(u, self.window, self.shift, backend=self.backend)
         raw, write, read = self._selected(u)
         if seam is not None:
-            raw, write = raw.masked_fill(seam, _FORGETS), write.masked_fill(seam, 0)
+            longest = min(_FORGETS, torch.finfo(raw.dtype).max)
+            raw, write = raw.masked_fill(seam, longest), write.masked_fill(seam, 0)
         parts = (raw, self._bias, self._rate(), write, read, self.skip)
         return self._gated(taken(selective_scan(u, *parts, backend=self.backend), at), gate)
 

@@ -34,7 +34,7 @@ from separatrix.models.members import LayerNorm
 from separatrix.models.plain import plain_model
 from separatrix.models.population import Population
 from separatrix.models.specs import require_model_name
-from separatrix.models.stack import Block, Frame, Mixer, Mixing, Reading, Stack, StackConfig
+from separatrix.models.stack import Block, Frame, Mixer, Mixing, Reading, SeamedStack, StackConfig
 from separatrix.options import require
 from separatrix.record_checks import require_text
 
@@ -152,7 +152,7 @@ class _MixerParts(Frame):
         return LayerNorm(self.members, self.config.width)
 
 
-class _MixerStack(_MixerParts, Stack):
+class _MixerStack(_MixerParts, SeamedStack):
     """Around a mixer that reads from left to right."""
 
 

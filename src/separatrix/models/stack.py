@@ -175,7 +175,8 @@ class Reading(MemberModule):
         if begins is None:
             return x + self.places[:, : x.shape[2]].unsqueeze(1)
         place = places_in(begins, x.shape[2]).clamp(max=self.places.shape[1] - 1)
-        return x + table_rows(self.places, place)
+        with torch.autocast(x.device.type, enabled=False):  # as exact as the sum over rows above
+            return x + table_rows(self.places, place)
 
     def step(
         self, token: Shaped[Tensor, "member batch *width"], place: int
@@ -355,8 +356,20 @@ class SeamedStack(Stack):
         at: Int[Tensor, "member batch label"] | None = None,
         begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label out"]:
-        """The outputs at the positions `at`; from `begins` on a row has a second input."""
-        return super().forward(inputs, at) if begins is None else self._passed(inputs, at, begins)
+        """The outputs at the positions `at`; from `begins` on a row has a second input.
+
+        It begins `seam` positions behind the end of the first, so at `seam` at the least.
+        """
+        if begins is None:
+            return super().forward(inputs, at)
+        if self.longest is not None:
+            row, most = inputs.shape[2], 2 * self.longest + (self.seam or 0)
+            require(
+                row <= most,
+                f"This {self.name} has {self.longest} positions, so a row of two inputs has up to {most}; "
+                f"got one of {row}. Build it for longer inputs.",
+            )
+        return self._passed(inputs, at, begins)
 
 
 def sinusoidal_table(rows: int, width: int) -> Float[Tensor, "rows width"]:

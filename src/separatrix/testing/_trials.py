@@ -12,6 +12,7 @@ from torch import Tensor
 
 from separatrix.errors import SeparatrixError
 from separatrix.models.laws import Numbers
+from separatrix.models.members import taken
 from separatrix.models.population import ModelConfig, Population, State, signature_of
 from separatrix.randomness import Draws
 from separatrix.tasks.interface import Task, Tokens
@@ -97,11 +98,20 @@ def replaced(task: Task, inputs: Tensor) -> Tensor:
     return (inputs + 1) % space.size if isinstance(space, Tokens) else inputs.flip(-1) + 1
 
 
-def side_by_side(first: Tensor, second: Tensor, seam: int) -> tuple[Tensor, Tensor]:
-    """Rows of both, with something else between them, and where the second begins."""
+def in_one_row(
+    model: Population, first: Tensor, second: Tensor, *, seam: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs of two inputs in rows that both share, with something else between them; those at a few
+    positions if only they are asked for, and as they are among all.
+    """
     between = second[:, :, -1:].expand(*second.shape[:2], seam, *second.shape[3:])
-    begins = torch.full(first.shape[:2], first.shape[2] + seam)
-    return torch.cat([first, between, second], dim=2), begins
+    row, cut = torch.cat([first, between, second], dim=2), first.shape[2]
+    begins = torch.full(first.shape[:2], cut + seam)
+    place = torch.arange(row.shape[2])
+    at = place[(place < cut) | (place >= cut + seam)].expand(*begins.shape, -1)
+    few = at[:, :, [0, cut - 1, cut, -1]]
+    whole = model(row, None, begins)
+    return taken(whole, at), model(row, few, begins), taken(whole, few)
 
 
 def carried(trial: Trial, state: State, lead: tuple[int, int]) -> Iterator[int]:

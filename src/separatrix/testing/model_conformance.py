@@ -33,13 +33,13 @@ from separatrix.testing._trials import (
     cuts,
     far,
     gradients,
+    in_one_row,
     inputs_of,
     made,
     named,
     need_gpu,
     refuses,
     replaced,
-    side_by_side,
 )
 
 __all__ = ["ModelConformance", "Trial"]
@@ -206,22 +206,18 @@ class ModelConformance(ABC):
             for cut in cuts(inputs.shape[2]):
                 first, second = inputs[:, :, :cut], inputs.roll(1, dims=1)
                 apart = torch.cat([model(first), model(second)], dim=2)
-                rows, begins = side_by_side(first, second, model.seam)
-                own = torch.arange(rows.shape[2])
-                at = own[(own < cut) | (own >= cut + model.seam)].expand(*begins.shape, -1)
-                few = at[:, :, [0, cut - 1, cut, -1]]
-                whole = model(rows, None, begins)
-                for name, joined, expected in (
-                    ("outputs", taken(whole, at), apart),
-                    ("outputs at a few positions", model(rows, few, begins), taken(whole, few)),
+                joined, few, of_few = in_one_row(model, first, second, seam=model.seam)
+                for name, found, expected in (
+                    ("outputs", joined, apart),
+                    ("outputs at a few positions", few, of_few),
                 ):
-                    gap = far(joined, expected)
+                    gap = far(found, expected)
                     assert gap <= self.exact, (
                         f"{named(trial)}: with two inputs in a row, the second from {cut + model.seam} on, "
                         f"{name} differ by {gap:.1e}"
                     )
                 expected_slopes = gradients(model, apart)
-                for name, values in gradients(model, taken(whole, at)).items():
+                for name, values in gradients(model, joined).items():
                     gap = far(values, expected_slopes[name])
                     assert gap <= self.exact, (
                         f"{named(trial)}: the gradient of {name} differs by {gap:.1e} with two inputs "

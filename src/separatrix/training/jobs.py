@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from separatrix.evidence import TaskSpec
 from separatrix.models.population import ModelConfig, Population, signature_of
@@ -19,6 +19,9 @@ from separatrix.training.labelled import length_of_two
 from separatrix.training.recipes import Member, Training
 
 __all__ = ["Job", "Plan", "job_for"]
+
+_TRIED: Final = 16
+"""Samples by which one sees whether a task draws neighbours that fill a row."""
 
 _MOST_MEMBERS = 100_000
 
@@ -96,7 +99,13 @@ class Job(Record):
             f"{self.model.name} cannot keep two inputs of a row apart, so each needs its own; got "
             "paired=True. Leave it out, or take lstm, mamba, retnet or linear-transformer.",
         )
-        length_of_two(self.built_task, 0)
+        drawn = self.built_task.sample(_TRIED, seed=0, mirrored=True)
+        together = set(drawn.lengths.view(-1, 2).sum(1).tolist())
+        require(
+            together == {length_of_two(self.built_task, 0)},
+            f"Samples of {self.task.name} do not heed `mirrored`: two of them do not fill a row; got "
+            "paired=True. Take their sizes from `self.drawn_sizes(draws)`, or leave it out.",
+        )
 
     def config_of(self, member: Member) -> JsonObject:
         """The full config of one run, which its key is the hash of.

@@ -248,7 +248,7 @@ class Training(Record):
     solved: float = option(1.0, help="accuracy at a look that counts as solved")
     bands: int = option(1, help="bands of lengths; a step has examples of one of them, and no longer padding")
     paired: bool = option(
-        False, help="two inputs a row, one as much longer as the other is shorter: no padding"
+        False, help="two inputs a row, without padding: lstm, mamba, retnet, linear-transformer"
     )
     curriculum: Curriculum | None = option(None, help="short inputs first", flag=False)
     halving: Halving | None = option(None, help="drop members that fall behind", flag=False)
