@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from separatrix.cli.experimenting import everything_known
 from separatrix.experiments import study_of
 from separatrix.experiments.cells import chosen
 from separatrix.experiments.outcomes import Known, outcome_of
@@ -13,6 +14,7 @@ from separatrix.experiments.projecting import projection_of
 from separatrix.experiments.protocols import Settings
 from separatrix.experiments.tables import headings_of, lines_below, markdown
 from separatrix.tasks.equality import Equality
+from tests.markdown_tables import section_of, tables_in
 
 QUICK, PAPER = Settings(budget="quick"), Settings(budget="paper")
 
@@ -83,7 +85,7 @@ def test_of_each_model_there_is_one_for_every_number_of_symbols() -> None:
 
 def test_with_the_papers_symbols_they_are_what_the_figure_trains() -> None:
     theirs = {(cell.row, cell.column): cell.jobs for cell in study_of("s-fig4", PAPER).panels[1].cells}
-    for n in (100, 200):
+    for n in (100, 200, 400):
         ours = chosen(study_of("x-symbols", PAPER), panels=[f"n-{n}"], columns=[1024]).cells
         assert {cell.row: cell.jobs for cell in ours} == {
             row: jobs for (row, column), jobs in theirs.items() if column == n
@@ -112,3 +114,31 @@ def test_nothing_is_said_of_a_paper_that_there_is_not(name: str) -> None:
         assert not {"paper", "difference"} & set(headings_of(panel))
         assert not any("paper" in line.casefold() for line in lines_below(panel))
         assert not panel.separations()
+
+
+def test_what_the_page_says_of_symbols_is_what_the_runs_have() -> None:
+    (rows,) = tables_in(section_of("docs/experiments.md", "### Symbols (`x-symbols`)"))
+    study = chosen(study_of("x-symbols", PAPER), panels=["n-20"])
+    known = {
+        (one.cell.row, one.cell.column): one
+        for one in outcome_of(study, everything_known(None), measured={}).cells
+    }
+    labels = {"Transformer": "TF", "linear Transformer": "LinTF"}
+    said = {
+        (f"{labels.get(row[head], row[head])}-(2,64)", int(column.split()[0].replace(",", ""))): words
+        for row in rows
+        for head, *columns in [list(row)]
+        for column in columns
+        for words in [row[column]]
+    }
+    assert said.keys() == known.keys()
+    for place, words in said.items():
+        best = known[place].best
+        if best is None:
+            assert words == "not run", place
+        elif best.solved_at is not None:
+            assert words == f"{best.solved_at:,}", place
+        else:
+            assert best.steps == 20_000
+            assert best.correct is not None
+            assert words == f"{100 * best.correct / 5000:.1f} %", place

@@ -26,8 +26,8 @@ _QUICK_STEPS: Final = 15_000
 
 @EXPERIMENTS.register("x-symbols")
 def x_symbols(settings: Settings) -> Study:
-    """The six models of S's figure at its shortest lengths and at a shorter one; columns are symbols."""
-    lengths = settings.of(smoke=(4,), quick=(20, 100), paper=(20, 100, 200))
+    """The six models of S's figure at three of its lengths and at a shorter one; columns are symbols."""
+    lengths = settings.of(smoke=(4,), quick=(20, 100), paper=(20, 100, 200, 400))
     symbols = settings.of(smoke=(2, 8), quick=(2, _PAPERS), paper=(2, 16, 128, _PAPERS))
     return Study(
         name="x-symbols",
