@@ -145,12 +145,17 @@ def test_samples_of_a_band_are_as_long_as_it_says(asked: Task) -> None:
     assert seen == {asked.positions_of(size) for size in range(least, most + 1)}
 
 
-def test_a_task_that_knows_nothing_of_bands_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = test_index_lookup.TestIndexLookup()
-    checks.test_bands_hold_samples_of_their_lengths()
+def draw_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a task draw its sizes without asking for which."""
     monkeypatch.setattr(
         IndexLookup, "drawn_sizes", lambda self, draws: uniform_between(draws, "length", *self.sampled_sizes)
     )
+
+
+def test_a_task_that_knows_nothing_of_bands_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = test_index_lookup.TestIndexLookup()
+    checks.test_bands_hold_samples_of_their_lengths()
+    draw_any_length(monkeypatch)
     with pytest.raises(AssertionError, match="a sample is longer than its band"):
         checks.test_bands_hold_samples_of_their_lengths()
     monkeypatch.setattr(IndexLookup, "positions_of", lambda self, size: size)

@@ -17,7 +17,6 @@ from separatrix.models import model
 from separatrix.randomness import Band, Draws
 from separatrix.tasks import Task, task
 from separatrix.tasks.index_lookup import IndexLookup
-from separatrix.tasks.shaping import uniform_between
 from separatrix.training import Curriculum, Job, Member, Training, train
 from separatrix.training.costs import cost_of
 from separatrix.training.course import Course
@@ -28,7 +27,7 @@ from separatrix.training.memory import step_bytes
 from separatrix.training.recipes import Against
 from separatrix.training.running import placing_for
 from tests.tasks import test_index_lookup
-from tests.training.test_bands import LOOKUP, NEXT, VARIED
+from tests.training.test_bands import LOOKUP, NEXT, VARIED, draw_any_length
 
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"layers": 2, "width": 16},
@@ -96,9 +95,7 @@ def test_mirrored_samples_do_not_depend_on_the_split(asked: Task) -> None:
 def test_a_task_that_knows_nothing_of_mirroring_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = test_index_lookup.TestIndexLookup()
     checks.test_mirrored_samples_have_opposite_lengths()
-    monkeypatch.setattr(
-        IndexLookup, "drawn_sizes", lambda self, draws: uniform_between(draws, "length", *self.sampled_sizes)
-    )
+    draw_any_length(monkeypatch)
     with pytest.raises(AssertionError, match="mirrored samples are not of opposite sizes"):
         checks.test_mirrored_samples_have_opposite_lengths()
 
@@ -362,9 +359,7 @@ def test_a_model_without_a_seam_has_no_pairs() -> None:
 
 
 def test_a_task_that_does_not_heed_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        IndexLookup, "drawn_sizes", lambda self, draws: uniform_between(draws, "length", *self.sampled_sizes)
-    )
+    draw_any_length(monkeypatch)
     with pytest.raises(InvalidInput, match="Samples of index-lookup do not heed `mirrored`"):
         job_of(LOOKUP).population(1)
 
