@@ -32,9 +32,9 @@ def test_what_is_between_belongs_to_neither() -> None:
     assert places_in(begins, 6).tolist() == [[[0, 1, 2, 0, 1, 2], [0, 1, 2, 3, 4, 0]]]
 
 
-def population_of(name: str) -> Population:
+def population_of(name: str, *, n: int = LENGTH, width: int = 8) -> Population:
     kind = MODELS.get(name)
-    return kind(kind.Config(layers=2, width=8), signature_of(task("index-lookup", n=LENGTH)), members=2)
+    return kind(kind.Config(layers=2, width=width), signature_of(task("index-lookup", n=n)), members=2)
 
 
 @pytest.mark.parametrize("name", MODELS.names())
@@ -70,15 +70,17 @@ def test_a_row_of_two_is_no_longer_than_two_inputs() -> None:
         model(row, None, begins)
 
 
-def results(model: Population, kind: torch.dtype) -> list[Tensor]:
+def results(
+    model: Population, kind: torch.dtype, *, cuts: Tensor = CUTS, n: int = LENGTH, device: str = "cpu"
+) -> list[Tensor]:
     """Outputs at positions of both inputs, and the gradients of all weights."""
     assert model.seam is not None
-    begins = CUTS + model.seam
-    length = LENGTH + model.seam + 1
-    inputs = (torch.arange(2 * 3 * length).view(2, 3, length) * 7) % 11
+    begins = (cuts + model.seam).to(device)
+    length = n + model.seam + 1
+    inputs = (torch.arange(2 * 3 * length, device=device).view(2, 3, length) * 7) % 11
     own = ~between(begins, model.seam, length)
     outputs = model.to(kind)(inputs, None, begins) * own
-    weights = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(3)).to(kind)
+    weights = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(3)).to(device, kind)
     loss = (outputs * weights).sum()
     return [outputs.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
 
