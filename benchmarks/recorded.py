@@ -62,10 +62,12 @@ def ready(job: Job, *, seconds: float = SECONDS, turn: Turn | None = None) -> Re
     return found
 
 
-def gain_of(together: Sequence[Ready]) -> float:
-    """How many times as much is done as one after another, each with as much to do as takes the same time."""
-    turns = [max(1, round(SECONDS / one.seconds)) for one in together]
+def gain_of(together: Sequence[Ready], *, seconds: float = SECONDS) -> float:
+    """How many times as much is done as one after another, each with so many seconds of its own to do."""
+    turns = [max(1, round(seconds / one.seconds)) for one in together]
     done = [0] * len(together)
+    for one in together:
+        one.run(1)  # what is recorded comes to the card with its first turn
     torch.cuda.synchronize()
     begun = time.perf_counter()
     for part in range(1, _SLICES + 1):

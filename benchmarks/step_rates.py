@@ -74,8 +74,10 @@ FASTER_SINCE = "2026-11-16T17:00:00Z"
 """Then scores of classes, the gradient of token tables and LSTMs of few cells became up to three times as
 fast. What was measured before of populations in which these count for much says nothing any more; other rates
 stand as the upper bounds that they are."""
-LANES_OF = {1: (4, 8), 3: (4,), 7: (2,)}
-"""How many of the same are tried at once, by their members."""
+LANES = 4
+"""So many of the same are tried at once."""
+_ALONE, _BESIDE = 0.8, 0.25
+"""Seconds that populations are timed: alone, and with others by what each would take alone."""
 _UNKNOWN = 1.0
 """Seconds of a step that nothing is known of: more than any has, so that it is measured first."""
 Row = dict[str, Any]
@@ -335,28 +337,25 @@ def time_population(job: Job, turn: Turn | None = None, *, seconds: float = 2.0)
 
 
 def time_with_gains(job: Job, turn: Turn) -> Row:
-    """The same, and what several of it gain that take their steps at once: of fewer members more of them,
-    since they leave more of the card idle.
-    """
-    one = ready(job, seconds=1.0, turn=turn)
-    several, gains = [one], {}
+    """The same, and what several of it gain that take their steps at once."""
+    one, gains = ready(job, seconds=_ALONE, turn=turn), {}
     try:
-        for count in LANES_OF.get(len(job.members), ()):
-            several += [one.again() for _ in range(count - len(several))]
-            with turn:
-                gains[str(count)] = gain_of(several)
+        several = [one, *(one.again() for _ in range(LANES - 1))]
+        with turn:
+            gains[str(LANES)] = gain_of(several, seconds=_BESIDE)
     except RuntimeError as failure:  # no memory for so many
         print(f"{job.short_name}: {failure}"[:400], file=sys.stderr, flush=True)
-    told = ", ".join(f"{count} gain {gain:.2f}" for count, gain in gains.items())
-    print(f"    {told or 'none abreast'}", file=sys.stderr, flush=True)
-    return {**_row(job, one), "gains": gains}
+    told = ", ".join(f"{count} abreast gain {gain:.2f}" for count, gain in gains.items())
+    return {**_row(job, one, told=told), "gains": gains}
 
 
-def _row(job: Job, one: Ready) -> Row:
+def _row(job: Job, one: Ready, *, told: str = "") -> Row:
     size = size_of(job)
     assert size is not None
     rate, start = one.steps_per_second, one.start_seconds
-    print(f"{size}: {rate:,.1f} steps/s, ready after {start:.0f} s", file=sys.stderr, flush=True)
+    what = f"{job.short_name}, {size.members} of {size.positions}"
+    words = f"{what}: {rate:,.1f} steps/s, ready after {start:.0f} s{told and ', '}{told}"
+    print(words, file=sys.stderr, flush=True)
     return {
         "size": vars(size),
         "steps_per_second": rate,
