@@ -76,8 +76,10 @@ fast. What was measured before of populations in which these count for much says
 stand as the upper bounds that they are."""
 LANES = 4
 """So many of the same are tried at once."""
-_ALONE, _BESIDE = 0.8, 0.25
+_ALONE, _BESIDE = 0.5, 0.15
 """Seconds that populations are timed: alone, and with others by what each would take alone."""
+_FILLS = 8_000_000
+"""Numbers in flight that leave a card with next to nothing to do for others."""
 _UNKNOWN = 1.0
 """Seconds of a step that nothing is known of: more than any has, so that it is measured first."""
 Row = dict[str, Any]
@@ -337,8 +339,10 @@ def time_population(job: Job, turn: Turn | None = None, *, seconds: float = 2.0)
 
 
 def time_with_gains(job: Job, turn: Turn) -> Row:
-    """The same, and what several of it gain that take their steps at once."""
-    one, gains = ready(job, seconds=_ALONE, turn=turn), {}
+    """The same, and what several of it gain that take their steps at once, if it leaves room for others."""
+    one, gains, size = ready(job, seconds=_ALONE, turn=turn), {}, size_of(job)
+    if size is None or (size.model != "lstm" and size.in_flight > _FILLS):
+        return _row(job, one)
     try:
         several = [one, *(one.again() for _ in range(LANES - 1))]
         with turn:
