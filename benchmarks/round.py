@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", choices=("smoke", "quick", "paper"), default="paper")
     parser.add_argument("--steps", type=int, help="instead of the protocol's")
-    parser.add_argument("--lengths", choices=get_args(Lengths), default="bands")
+    parser.add_argument("--lengths", choices=get_args(Lengths), default="pairs")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--minutes", type=float, help="end training after so long")
     parser.add_argument("--device", default="cuda")

@@ -253,7 +253,7 @@ def measure(
     minutes: float,
     out: Path,
     *,
-    lengths: Lengths = "bands",
+    lengths: Lengths = "pairs",
     processes: int = 10,
     measured: Callable[[Sequence[Job], float], Iterable[Row]] | None = None,
 ) -> None:
@@ -378,7 +378,7 @@ def main() -> None:
     timing.add_argument("--minutes", type=float, default=20.0)
     timing.add_argument("--processes", type=int, default=10, help="that compile")
     timing.add_argument("--out", type=Path, default=MEASURED)
-    timing.add_argument("--lengths", choices=get_args(Lengths), default="bands")
+    timing.add_argument("--lengths", choices=get_args(Lengths), default="pairs")
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()

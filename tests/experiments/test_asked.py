@@ -17,7 +17,7 @@ ALL = Asked(
     budget="paper",
     grid="full",
     halving=False,
-    lengths="pairs",
+    lengths="all",
     seeds=(3, 4),
     models=(("Transformer", Path("/models/one")),),
     file=Path("/hotpot.json"),
@@ -52,7 +52,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
 def test_what_was_asked_before_there_were_pairs_is_understood(
     tmp_path: Path, bands: bool, lengths: str
 ) -> None:
-    remember(Asked(name="s-fig2"), tmp_path)
+    remember(Asked(name="s-fig2", lengths="bands"), tmp_path)
     kept = tmp_path / "experiments" / "s-fig2.json"
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"bands": bands}))
     assert last_asked("s-fig2", tmp_path) == Asked(name="s-fig2", lengths=lengths)  # type: ignore[arg-type]

@@ -103,6 +103,22 @@ def test_each_gain_is_hardly_less_than_what_the_others_say() -> None:
         assert one.gain > 0.9 * others.of(one.size, one.abreast)
 
 
+def test_what_was_measured_of_a_size_comes_before_what_others_say() -> None:
+    wider = replace(SIZE, width=2 * SIZE.width)
+    known = Gains([gain(1.5, of=4), replace(gain(2.0, of=4), size=wider)])
+    assert known.of(wider, 4) == 2.0
+    assert known.of(SIZE, 4) == 1.5
+    assert known.of(replace(SIZE, width=SIZE.width - 1), 4) == 2.0
+
+
+def test_a_short_lstm_may_gain_less_than_a_long_one() -> None:
+    known = Gains([gain(3.0, of=4, model="lstm")])
+    lstm = replace(SIZE, model="lstm")
+    half, less = ((lstm.length + 1) // 2, (lstm.length - 1) // 2)
+    assert known.of(replace(lstm, length=half, positions=half), 4) == 3.0
+    assert known.of(replace(lstm, length=less, positions=less), 4) == 1.0
+
+
 def test_sets_of_one_kind_are_projected_to_gain_what_they_do() -> None:
     known = Gains([gain(1.5, of=2), gain(2.4, of=4), gain(3.0, of=4, model="lstm")])
     assert abreast.expected([SIZE] * 4, known) == pytest.approx(2.4)
@@ -164,13 +180,16 @@ def test_the_benchmark_goes_on_and_keeps_what_it_has(tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 def test_the_benchmark_speaks_for_every_population_of_the_figures() -> None:
+    """But for LSTMs of which none of nearly their length was measured."""
     told = [_size(abreast.job_of(population)) for population in abreast.POPULATIONS]
+    told += [one.size for one in abreast.gains_beside()]
     for name in ("s-fig2", "s-fig3", "s-fig4"):
         for job in study_of(name, Settings(budget="paper")).jobs:
             for rows in {stretch.rows for stretch in stretches_of(job)}:
                 size = size_of(job, members=rows)
                 assert size is not None
-                assert any(Gains([gain_of(one)]).of(size, 4) == 2.0 for one in told), size
+                known = any(Gains([gain_of(one)]).of(size, 4) == 2.0 for one in told)
+                assert known or (size.model == "lstm" and size.length <= 101), size
 
 
 def gain_of(size: Size) -> Gain:

@@ -191,11 +191,11 @@ def test_a_panel_has_one_cell_in_a_place() -> None:
         Panel(name="p", title="p", cells=(cell, cell))
 
 
-def test_the_paper_budget_takes_lengths_in_bands_where_that_pays() -> None:
+def test_bands_are_taken_where_they_pay() -> None:
     jobs = [
         job
         for name in ("s-fig2", "s-fig3", "s-fig4", "s-dss-wide")
-        for job in study_of(name, Settings(budget="paper")).jobs
+        for job in study_of(name, Settings(budget="paper", lengths="bands")).jobs
     ]
     for job in jobs:
         drawn = job.task.name in {"index-lookup", "equality"} and job.built_task.n >= 100
@@ -208,14 +208,10 @@ def test_the_paper_budget_takes_lengths_in_bands_where_that_pays() -> None:
             assert {job.training.bands for job in study_of(name, settings).jobs} == {1}
 
 
-def test_in_pairs_go_those_that_can_and_the_others_as_before() -> None:
+def test_in_pairs_go_those_that_can_and_the_others_in_bands() -> None:
     bands, pairs = (
-        [
-            job
-            for name in ("s-fig2", "s-fig4")
-            for job in study_of(name, Settings(budget="paper", lengths=lengths)).jobs
-        ]
-        for lengths in ("bands", "pairs")
+        [job for name in ("s-fig2", "s-fig4") for job in study_of(name, settings).jobs]
+        for settings in (Settings(budget="paper", lengths="bands"), Settings(budget="paper"))
     )
     changed = set()
     for before, after in zip(bands, pairs, strict=True):

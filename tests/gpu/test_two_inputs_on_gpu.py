@@ -28,7 +28,9 @@ CUTS = torch.tensor([[1, 64, 131], [299, 250, 128]])
 MEMBERS = [Member(lr=3e-3, seed=seed) for seed in range(2)]
 
 
-@pytest.mark.parametrize(("kind", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.1)], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.1)], ids=["float32", "bfloat16"]
+)
 @pytest.mark.parametrize("name", SEAMS)
 def test_kernels_forget_what_stood_before(name: str, kind: torch.dtype, bound: float) -> None:
     population = population_of(name, n=LONG, width=64).initialise([0, 1])
@@ -44,7 +46,10 @@ def test_kernels_forget_what_stood_before(name: str, kind: torch.dtype, bound: f
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("n", [40, 200])
 def test_compiled_steps_are_those_of_a_cpu(name: str, n: int) -> None:
-    """In float32, beside float64: a step that mixed the two would have another loss at once."""
+    """In float32, beside float64. Who did not forget would have other weights: Mamba, RetNet and the linear
+    Transformer by 0.0004 to 0.003 on the average, the LSTM by 0.00001 to 0.00004. A Mamba at 200 was seen
+    0.00001 apart on an H200.
+    """
     asked = task("index-lookup", n=n)
 
     def losses(precision: Precision, device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,4 +70,4 @@ def test_compiled_steps_are_those_of_a_cpu(name: str, n: int) -> None:
 
     (exact, weights), (found, its) = losses("float64", "cpu"), losses("float32", "cuda")
     assert torch.allclose(found, exact, rtol=1e-3)
-    assert (its - weights).abs().mean() < 1e-5
+    assert (its - weights).abs().mean() < (1e-5 if name == "lstm" else 3e-5)

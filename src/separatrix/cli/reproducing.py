@@ -80,7 +80,7 @@ def reproduce(
         LengthsName | None,
         Parameter(
             help="With --budget paper: all in every step, bands that take turns where that is faster, or two "
-            "inputs a row where a model can. [default: bands]",
+            "inputs a row where a model can. [default: pairs]",
             group=_HOW,
         ),
     ] = None,

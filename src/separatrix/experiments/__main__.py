@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lengths",
         choices=get_args(Lengths),
-        default="bands",
+        default="pairs",
         help="all in every step, in bands that take turns, or two inputs a row; --budget paper",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])

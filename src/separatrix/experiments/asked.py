@@ -59,7 +59,7 @@ class Asked(Record):
     budget: BudgetName = "smoke"
     grid: GridName = "final"
     halving: bool = True
-    lengths: LengthsName = "bands"
+    lengths: LengthsName = "pairs"
     seeds: tuple[int, ...] = (0,)
     models: tuple[tuple[str, Path], ...] = ()
     file: Path | None = None

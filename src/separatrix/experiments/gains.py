@@ -4,11 +4,14 @@
 own, did so many times as much as one after another. Three rules say what others gain at the least:
 
 - a population that is no larger in any way leaves no less of a card idle, so it gains no less; a tenth more
-  positions, padding counted, are no more where both come in as many bands;
+  positions, padding counted, are no more where both come in as many bands. An LSTM leaves it idle while it
+  waits for one position after another, so one of less than half the length may gain less: alone and of width
+  256, four gained 3.3 times at 400, 3.1 at 200, 2.8 at 50 and 2.5 at 20;
 - more of them at once gain no less than fewer;
 - one of fewer goes no slower than one of more.
 
-Of which nothing was measured, nothing is gained.
+What was measured at a size itself comes before what others say. Each of 159 measurements left out in turn,
+none is less than nine tenths of what the others say. Of which nothing was measured, nothing is gained.
 """
 
 from __future__ import annotations
@@ -42,6 +45,11 @@ class Gain:
         """What so many of them gain at the least."""
         return self.gain * min(1.0, together / self.abreast)
 
+    def speaks_for(self, size: Size) -> bool:
+        """Whether populations of this size gain no less."""
+        waits = self.size.model == "lstm" and 2 * size.length < self.size.length
+        return self.size.nearly_holds(size) and not waits
+
 
 class Gains:
     """All measurements there are, and what they say of other populations."""
@@ -54,8 +62,9 @@ class Gains:
         """What `together` populations of this size gain at the least; 1 is nothing."""
         place = size, together
         if place not in self._known:
-            told = [one.among(together) for one in self.measured if one.size.nearly_holds(size)]
-            self._known[place] = max(1.0, *told) if told else 1.0
+            own = [one for one in self.measured if one.size == size]
+            told = own or [one for one in self.measured if one.speaks_for(size)]
+            self._known[place] = max([1.0, *(one.among(together) for one in told)])
         return self._known[place]
 
     def speed(self, size: Size, together: int) -> float:

@@ -117,7 +117,7 @@ class Settings:
     budget: Budget = "smoke"
     grid: Grid = "final"
     halving: bool = True
-    lengths: Lengths = "bands"
+    lengths: Lengths = "pairs"
     """At the paper's budget, whether every step has all lengths, or bands of them take turns where that pays,
     or two inputs share a row where a model keeps them apart at no cost, and bands take turns elsewhere.
     """

@@ -9,8 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+import torch
+
 from separatrix.experiments.cells import Study
 from separatrix.experiments.outcomes import StudyOutcome, best_run, ended_runs, fitting, wants_more
+from separatrix.models.population import signature_of
+from separatrix.models.specs import build
 from separatrix.store import Run, Store, key_of
 from separatrix.training.jobs import Job
 from separatrix.training.recipes import Member
@@ -61,7 +65,9 @@ def _joined(jobs: Iterable[Job]) -> tuple[Job, ...]:
 
 def work_of(job: Job) -> float:
     """About how long a job takes, in no unit: parameters touched at every position of every step."""
-    parameters = sum(values.numel() for values in job.population(1).parameters())
+    with torch.device("meta"):  # shapes are enough, and thousands of jobs are put in order
+        population = build(job.model, signature_of(job.built_task), 1)
+    parameters = sum(values.numel() for values in population.parameters())
     training = job.training
     # A recurrent step costs time even where it has little to compute, hence the constant.
     return float(training.steps) * len(job.members) * job.built_task.length * (parameters + 50_000)
