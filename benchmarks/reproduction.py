@@ -101,7 +101,7 @@ were, upwards rather than downwards: `separatrix.experiments.rates` says how. `p
 benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
 ABREAST_NOTE = """*Abreast* is with so many jobs at
 once on the card (`--abreast`), by what [recorded steps](abreast.md) gain; populations of which no larger was
-measured are taken to gain nothing, and whole trainings were not compared."""
+measured are taken to gain nothing. [Whole trainings](abreast_trainings.md) are compared apart."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if

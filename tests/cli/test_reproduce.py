@@ -222,7 +222,13 @@ def test_the_plan_of_a_paper_has_its_price() -> None:
     ran = reproduce("s-fig2", "--budget", "paper", "--plan")
     narrow(ran.out)
     assert "50 populations take at most about" in " ".join(ran.out.split())
-    assert reproduce("s-fig2", "--budget", "paper", "--plan", "--json").answer["h200_minutes"] > 60
+    assert "With --abreast 4 it would be about" in ran.out
+    answer = reproduce("s-fig2", "--budget", "paper", "--plan", "--json").answer
+    assert answer["h200_minutes"] > 60
+    assert 0 < 60 * answer["abreast"]["hours"] < 0.9 * answer["h200_minutes"]
+    for other in (("--abreast", "2"), ("--processes", "2")):
+        asked = reproduce("s-fig2", "--budget", "paper", "--plan", "--json", *other).answer
+        assert asked["abreast"] is None, "the user has chosen"
 
 
 def test_show_has_the_store_and_what_is_published(

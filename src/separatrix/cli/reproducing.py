@@ -45,6 +45,8 @@ _ONLY: Final = {
 }
 """Settings that one engine has and the other has not."""
 
+_LANES: Final = 4
+"""So many jobs at once are proposed where none were asked for."""
 _PART: Final = Group("What is run", sort_key=1.2)
 _HOW: Final = Group("How it is trained", sort_key=1.4)
 _MODELS: Final = Group(f"Models on disk, for {READS}", sort_key=1.6)
@@ -228,6 +230,11 @@ def _place(store: Path | None) -> Path:
     return default_place() if store is None else store
 
 
+def _has_room(asked: Asked) -> bool:
+    """Whether several jobs at once are a way that was left open."""
+    return asked.engine == "local" and asked.processes == 1 and asked.abreast == 1
+
+
 def _models(texts: tuple[str, ...] | None) -> tuple[tuple[str, Path], ...] | None:
     if texts is None:
         return None
@@ -331,6 +338,7 @@ class _Call:
                 left=still_to_do(asked, study, store),
                 owed=owed_further(study, store),
                 projection=projection_of(study, solved=solved, abreast=asked.abreast),
+                abreast=projection_of(study, solved=solved, abreast=_LANES) if _has_room(asked) else None,
             )
             for asked, study in self._work()
         ]

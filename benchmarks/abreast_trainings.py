@@ -1,0 +1,175 @@
+"""Whole trainings abreast, beside the same ones one after another: with looks, checkpoints and tests.
+
+    python -m benchmarks.abreast_trainings [--seconds 12] [--lanes 4] [--members 1]      # on a GPU
+    python -m benchmarks.abreast_trainings --page                                        # anywhere
+
+Populations of S's figures as the paper's budget trains them, each for as many steps as take it so many
+seconds alone by the package's rates. All are trained for a few steps first, so that both ways find their code
+compiled. What the two ways say of a population is compared too: abreast it is to learn what it learns alone,
+but for rounding. Figures go to `results/abreast_trainings.json`, the page is `results/abreast_trainings.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from benchmarks.abreast import SIZES, job_of
+from benchmarks.markdown import table
+from separatrix.experiments.gains import gains_measured
+from separatrix.experiments.lanes import Part, spans_of
+from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.rates import seconds_per_step, size_of
+from separatrix.files import written_whole
+from separatrix.store import Store
+from separatrix.training.jobs import Job
+
+HERE = Path(__file__).parent
+DATA = HERE / "results" / "abreast_trainings.json"
+Row = dict[str, Any]
+LOOKS: Final = 4
+_STEPS_DIVIDE: Final = 64
+"""Steps and looks are to be multiples of the bands."""
+_FIRST_STEPS: Final = 64
+_PAGE = """# Whole trainings abreast on one GPU
+
+{where}. `python -m benchmarks.abreast_trainings` measures: populations of S's figures as the paper's budget
+trains them, with looks, checkpoints and the last test, each for as many steps as take it about as long alone;
+their code is in the compiler's cache. *Projected* is what projections say of their steps, without looks and
+beginnings. *Apart* is the most by which the accuracy of a member differs between the two ways, in points.
+
+{rows}
+"""
+
+
+def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -> list[Job]:
+    """Populations with so many members, each with about so many seconds of steps."""
+    found = []
+    for size in sizes:
+        job = job_of((*size, members), lengths="pairs")
+        known = seconds_per_step(job)
+        assert known is not None, "S's populations have a rate"
+        steps = max(1, round(seconds / known.seconds / _STEPS_DIVIDE)) * _STEPS_DIVIDE
+        found.append(for_steps(job, steps))
+    return found
+
+
+def for_steps(job: Job, steps: int) -> Job:
+    """The job to its last step, with a few looks on the way."""
+    training = replace(job.training, steps=steps, eval_every=steps // LOOKS, stop="never", halving=None)
+    return replace(job, training=training)
+
+
+def compared(jobs: Sequence[Job], *, lanes: int, device: str) -> Row:
+    """The seconds that the jobs take abreast and one after another, and how far what they learn is apart."""
+    with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
+        _seconds([for_steps(job, _FIRST_STEPS) for job in jobs], 1, Path(folder, "first"), device)
+        taken = {count: _seconds(jobs, count, Path(folder, str(count)), device) for count in (lanes, 1)}
+        beside, alone = (_accuracies(Path(folder, str(count))) for count in (lanes, 1))
+    if beside.keys() != alone.keys() or not alone:
+        raise RuntimeError(f"{len(alone)} runs ended one after another and {len(beside)} abreast.")
+    return {
+        "populations": [job.short_name for job in jobs],
+        "members": len(jobs[0].members),
+        "abreast": lanes,
+        "seconds": taken[lanes],
+        "seconds_in_turn": taken[1],
+        "projected": projected(jobs, lanes=lanes),
+        "apart": max(abs(alone[key] - beside[key]) for key in alone),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+        "torch": torch.__version__,
+    }
+
+
+def _seconds(jobs: Sequence[Job], lanes: int, place: Path, device: str) -> float:
+    engine = LocalEngine(device=device, abreast=lanes)
+    begun = time.perf_counter()
+    ran = engine.run(jobs, Store(place), tell=_say)
+    if ran.failed or ran.done < len(jobs):
+        raise RuntimeError(f"{ran.done} of {len(jobs)} jobs were done: {[one.reason for one in ran.failed]}")
+    taken = time.perf_counter() - begun
+    _say(f"{len(jobs)} jobs, {lanes} at a time: {taken:.1f} s")
+    return taken
+
+
+def _accuracies(place: Path) -> dict[str, float]:
+    """In points, of every finished run."""
+    return {
+        run.key: 100 * run.accuracy
+        for run in Store(place).runs()
+        if run.finished and run.accuracy is not None
+    }
+
+
+def projected(jobs: Sequence[Job], *, lanes: int) -> float:
+    """What their steps gain so many at a time, by the tables of the package."""
+    parts, alone = [], 0.0
+    for job in jobs:
+        size, known = size_of(job), seconds_per_step(job)
+        assert size is not None
+        assert known is not None
+        seconds = known.seconds * job.training.steps
+        parts.append([Part(alone=seconds, speed=partial(gains_measured().speed, size))])
+        alone += seconds
+    return alone / max(span.ended for span in spans_of(parts, lanes=lanes))
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The figures as a table."""
+    lines = [
+        (
+            ", ".join(row["populations"]),
+            row["members"],
+            f"{row['seconds_in_turn']:.0f}",
+            f"{row['seconds']:.0f}",
+            row["abreast"],
+            f"{row['seconds_in_turn'] / row['seconds']:.2f}",
+            f"{row['projected']:.2f}",
+            f"{row['apart']:.2f}",
+        )
+        for row in rows
+    ]
+    head = ("populations", "members", "s in turn", "s abreast", "at a time", "gain", "projected", "apart")
+    where = f"{rows[0]['device']}, torch {rows[0]['torch']}" if rows else "Not run"
+    return _PAGE.format(where=where, rows=table(head, lines) if lines else "Not run.")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=12.0, help="of steps for each population")
+    parser.add_argument("--lanes", type=int, default=4, help="jobs at a time")
+    parser.add_argument("--members", type=int, default=1, choices=range(1, 8), metavar="1-7")
+    parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    rows: list[Row] = json.loads(options.out.read_text()) if options.out.exists() else []
+    if not options.page:
+        if not torch.cuda.is_available():
+            parser.error("populations of these sizes are trained on a GPU, and there is none here")
+        jobs = jobs_of(options.members, seconds=options.seconds)
+        rows.append(compared(jobs, lanes=options.lanes, device="cuda"))
+        with written_whole(options.out) as file:
+            json.dump(rows, file, indent=1)
+            file.write("\n")
+    with written_whole(options.out.with_suffix(".md")) as file:
+        file.write(page(rows))
+
+
+if __name__ == "__main__":
+    main()
