@@ -125,7 +125,7 @@ def hippo_frequencies(state: int) -> Float64[Tensor, "state"]:
     The matrix has 2 · state rows, −½ on its diagonal and ∓√((j + ½)(k + ½)) below and above it, so that its
     eigenvalues are −½ ± i · frequency.
     """
-    root = (torch.arange(2 * state, dtype=torch.float64) + 0.5).sqrt()
+    root = (torch.arange(2 * state, dtype=torch.float64, device="cpu") + 0.5).sqrt()  # kept for all devices
     skew = root.unsqueeze(1) * root
     skew = skew.triu(1) - skew.tril(-1)
     # A skew-symmetric matrix times i is Hermitian, with real eigenvalues in pairs ±.
