@@ -101,7 +101,7 @@ were, upwards rather than downwards: `separatrix.experiments.rates` says how. `p
 benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
 ABREAST_NOTE = """*Abreast* is with so many jobs at
 once on the card (`--abreast`), by what [recorded steps](abreast.md) gain; populations of which no larger was
-measured are taken to gain nothing. [Whole trainings](abreast_trainings.md) are compared apart."""
+measured are taken to gain nothing. [Whole trainings](abreast_trainings.md) have a page of their own."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if
@@ -175,7 +175,7 @@ def _together(experiments: Mapping[str, Mapping[str, Data]]) -> str:
         hours, stops = (sum(part[field] for part in one) for field in ("hours", "hours_with_known_stops"))
         abreast = sum(experiments[name][f"{case}, abreast"]["hours"] for name in FIGURES)
         bar = BARS[words]
-        ways = {"yes": hours, "with the stops known": stops, f"{ABREAST} abreast": abreast}
+        ways = {"yes": hours, "with the stops known": stops, f"only {ABREAST} abreast": abreast}
         met = next((how for how, taken in ways.items() if taken <= bar), "no")
         body.append((words, f"{hours:.1f} h", f"{stops:.1f} h", f"{abreast:.1f} h", f"≤ {bar} h", met))
     return table(("halving", "at most", "solved ones ended", f"{ABREAST} abreast", "bar", "met"), body)

@@ -264,10 +264,12 @@ def measure(
     found += [row for row in rows_in(out) if row not in found]
     jobs = most_telling(needed(lengths=lengths), known_with(found))
     way = measured or partial(_in_turns, processes=processes)
+    kept = json.loads(out.read_text()) if out.exists() else {}
     for row in way(jobs, 60 * minutes):
         found.append(row)
         with written_whole(out) as file:
-            json.dump({"rows": found}, file, indent=1)
+            json.dump({**kept, "rows": found}, file, indent=1)
+            file.write("\n")
 
 
 def _in_turns(jobs: Sequence[Job], seconds: float, *, processes: int) -> Iterator[Row]:
@@ -340,9 +342,10 @@ def time_population(job: Job, turn: Turn | None = None, *, seconds: float = 2.0)
 
 def time_with_gains(job: Job, turn: Turn) -> Row:
     """The same, and what several of it gain that take their steps at once, if it leaves room for others."""
-    one, gains, size = ready(job, seconds=_ALONE, turn=turn), {}, size_of(job)
+    one, size = ready(job, seconds=_ALONE, turn=turn), size_of(job)
+    gains: dict[str, float] = {}
     if size is None or (size.model != "lstm" and size.in_flight > _FILLS):
-        return _row(job, one)
+        return {**_row(job, one), "gains": gains}
     try:
         several = [one, *(one.again() for _ in range(LANES - 1))]
         with turn:
