@@ -55,7 +55,6 @@ _NAME: Final = 30
 """Letters of a row's name in a table that is cut into several."""
 _UNKNOWN: Final = frozenset({"not run", "under way"})
 _SCHEMA: Final = {"schema": "separatrix.outcome", "version": 1}
-_MUCH_LESS: Final = 0.9
 
 
 def print_listing(*, as_json: bool) -> None:
@@ -116,16 +115,6 @@ class Plan:
     owed: int
     """Jobs for models of the store that have not learned their task in the steps they had."""
     projection: Projection
-    abreast: Projection | None = None
-    """The same with several jobs at once, where that was not asked for."""
-
-    @property
-    def lines(self) -> list[str]:
-        """What it takes in words, with what several jobs at once would save, if that is much."""
-        lines, other = self.projection.lines(), self.abreast
-        if other is not None and other.minutes < _MUCH_LESS * self.projection.minutes:
-            lines.append(f"With --abreast {other.abreast} it would be about {time_taken(other.minutes)}.")
-        return lines
 
     @property
     def fields(self) -> JsonObject:
@@ -144,7 +133,6 @@ class Plan:
             "further_steps": _steps(self.study.further),
             "h200_minutes": _minutes(self.projection),
             "projection": self.projection.to_fields(),
-            "abreast": None if self.abreast is None else self.abreast.to_fields(),
         }
 
 
@@ -189,7 +177,7 @@ def _plan_rows(plan: Plan) -> list[tuple[str, str]]:
         rows.append(("members", f"{fields['members']:,}"))
         more = f", and {fields['further_steps']:,} more" if fields["further_steps"] else ""
         rows.append(("steps", f"{fields['steps']:,}{more} at most, of all members together"))
-    return [*rows, ("time", "\n".join(plan.lines))]
+    return [*rows, ("time", "\n".join(plan.projection.lines()))]
 
 
 def print_found(found: Found, folder: Path | None, files: Sequence[Path], kept: Path | None) -> None:

@@ -16,7 +16,7 @@ from separatrix.cli.flags import AsJson, Whole, Wholes
 from separatrix.cli.output import note
 from separatrix.cli.runs import Place
 from separatrix.cli.surroundings import Terminated
-from separatrix.errors import InvalidInput
+from separatrix.errors import InvalidFile, InvalidInput
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.asked import (
     READS,
@@ -212,7 +212,15 @@ def reproduce(
     place = _place(store)
     asked = _asked(names, given, place, resume=resume)
     _refuse_contradictions(asked, given, plan=plan, show=show)
-    call = _Call(names=names, asked=asked, place=place, named=store is not None, resume=resume, json=json)
+    call = _Call(
+        names=names,
+        asked=asked,
+        given=given.keys(),
+        place=place,
+        named=store is not None,
+        resume=resume,
+        json=json,
+    )
     if plan:
         return call.plan()
     return call.look_up() if show else call.run()
@@ -228,11 +236,6 @@ def _place(store: Path | None) -> Path:
     from separatrix.store import default_place
 
     return default_place() if store is None else store
-
-
-def _has_room(asked: Asked) -> bool:
-    """Whether several jobs at once are a way that was left open."""
-    return asked.engine == "local" and asked.processes == 1 and asked.abreast == 1
 
 
 def _models(texts: tuple[str, ...] | None) -> tuple[tuple[str, Path], ...] | None:
@@ -284,8 +287,24 @@ def _asked(names: Sequence[str], given: Mapping[str, Any], place: Path, *, resum
                 "begin, or name its --store."
             )
         own = {"out": given["out"] / name} if _are_several(names) and "out" in given else {}
-        found.append(replace(last or Asked(name=name), **{**given, **own}))
+        asked = replace(last or Asked(name=name), **{**given, **own})
+        found.append(asked if resume or "lengths" in given else _as_begun(asked, place))
     return tuple(found)
+
+
+def _as_begun(asked: Asked, place: Path) -> Asked:
+    """The same with lengths as this store has them, since runs with others have other keys."""
+    try:
+        before = last_asked(asked.name, place)
+    except InvalidFile:
+        return asked  # what is asked now takes its place
+    if before is None or before.lengths == asked.lengths or {asked.budget, before.budget} != {"paper"}:
+        return asked
+    note(
+        f"{asked.name} was begun in '{place}' with --lengths {before.lengths} and goes on so; with --lengths "
+        f"{asked.lengths} it would be trained anew."
+    )
+    return replace(asked, lengths=before.lengths)
 
 
 def _are_several(names: Sequence[str]) -> bool:
@@ -314,6 +333,8 @@ class _Call:
 
     names: Sequence[str]
     asked: Sequence[Asked]
+    given: Collection[str]
+    """What was said about them now."""
     place: Path
     named: bool
     """Whether the store was named, so that it has to be named again."""
@@ -337,13 +358,19 @@ class _Call:
                 study=study,
                 left=still_to_do(asked, study, store),
                 owed=owed_further(study, store),
-                projection=projection_of(study, solved=solved, abreast=asked.abreast),
-                abreast=projection_of(study, solved=solved, abreast=_LANES) if _has_room(asked) else None,
+                projection=projection_of(
+                    study, solved=solved, abreast=asked.abreast, proposed=self._proposed(asked)
+                ),
             )
             for asked, study in self._work()
         ]
         print_plans(plans, as_json=self.json, together=_are_several(self.names))
         return 0
+
+    def _proposed(self, asked: Asked) -> int | None:
+        """As many jobs at once as may be worth while, if that was left open."""
+        usual = asked.engine == "local" and asked.processes == 1 and not asked.device.startswith("cpu")
+        return _LANES if usual and asked.abreast == 1 and "abreast" not in self.given else None
 
     def look_up(self) -> int:
         """Show what is known, and train nothing."""

@@ -31,6 +31,7 @@ __all__ = ["JobTime", "Projection", "projection_of"]
 Known = Literal["measured", "scaled", "not measured"]
 Ends = Mapping[str, Sequence[tuple[float, int]]]
 """Learning rates with the steps at which they solved a task, by model and task."""
+_MUCH_LESS: Final = 0.9
 _ORDER: Final[tuple[Known, ...]] = ("measured", "scaled", "not measured")
 
 
@@ -75,6 +76,10 @@ class Projection:
     """Those of models that have not learned their task when the steps of the others are over."""
     further_seconds: float = 0.0
     """Of those at most, if no model learns its task at first."""
+    proposed: int | None = None
+    """Another number of jobs at once."""
+    proposed_seconds: float = 0.0
+    """What it would take with these."""
 
     @property
     def further_hours(self) -> float:
@@ -125,6 +130,9 @@ class Projection:
                 f"One after another it would be about {_in_words(self.seconds_in_turn)}; a population that "
                 "has not been seen to gain abreast is taken to gain nothing."
             )
+        if self.proposed and self.proposed_seconds < _MUCH_LESS * self.seconds:
+            less = _in_words(self.proposed_seconds)
+            lines.append(f"With --abreast {self.proposed} all of it takes at most about {less}.")
         ended = [job for job in self.jobs if job.solved_at is not None]
         if ended:
             lines.append(
@@ -152,6 +160,9 @@ class Projection:
             "abreast": self.abreast,
             "hours": self.hours,
             "hours_in_turn": self.seconds_in_turn / 3600,
+            "proposed": None
+            if self.proposed is None
+            else {"abreast": self.proposed, "hours": self.proposed_seconds / 3600},
             "hours_with_known_stops": self.ended_hours,
             "further_hours": self.further_hours,
             "basis": dict(self.basis),
@@ -177,11 +188,12 @@ def projection_of(
     halving: bool | None = None,
     solved: Iterable[Run] = (),
     abreast: int = 1,
+    proposed: int | None = None,
     rates: Rates | None = None,
     gains: Gains | None = None,
 ) -> Projection:
-    """What a study's jobs take on one H200, `abreast` of them at once. `halving=False` is for the same jobs
-    with nobody dropped.
+    """What a study's jobs take on one H200, `abreast` of them at once, and beside it what `proposed` would.
+    `halving=False` is for the same jobs with nobody dropped.
 
     `solved` are runs from anywhere. Those that solved the task of a job with its model and one of its
     learning rates say where it can be expected to end.
@@ -209,6 +221,8 @@ def projection_of(
         seconds_in_turn=found.seconds(1),
         further=more.times(abreast),
         further_seconds=more.seconds(abreast),
+        proposed=proposed,
+        proposed_seconds=0.0 if proposed is None else found.seconds(proposed),
     )
 
 

@@ -9,8 +9,9 @@ side by side until one had solved it, from larger first weights: that one was th
 small ones the winner had been the worst of three for 30,000 steps; the Transformer does not begin with those
 there any more, other models do.
 
-Lengths come in bands that take turns, unless a user wants each step to have all of them, or two inputs a
-row where a model can keep them apart.
+At the paper's budget two inputs share a row where a model can keep them apart, as Mambas, RetNets and linear
+Transformers do; for others lengths come in bands that take turns. A user can have bands for all of them, or
+all lengths in every step.
 """
 
 from __future__ import annotations
