@@ -1,6 +1,6 @@
 """How much populations gain that take their steps abreast on one GPU, beside one after another.
 
-    python -m benchmarks.abreast [--minutes 8] [--lengths all]     # on a GPU
+    python -m benchmarks.abreast [--minutes 8] [--lengths bands]     # on a GPU
     python -m benchmarks.abreast --page            # anywhere: the page and the table of the package anew
 
 Populations of S's figures as they are trained, whole and with the members that halving leaves: each alone,
@@ -20,6 +20,7 @@ import argparse
 import gc
 import json
 import random
+import statistics
 import sys
 import textwrap
 import time
@@ -116,6 +117,15 @@ By different ones, where each has as much to do as takes the same time, and what
 
 {sets}
 """
+_BESIDE = """
+## Many more sizes
+
+What four of the same gained while `benchmarks.step_rates measure` timed them, on the same card: the least,
+the median and the most of so many populations. Which they are stands in
+`src/separatrix/experiments/data/gains.csv`.
+
+{beside}
+"""
 
 
 def name_of(population: Population, *, lengths: Lengths = "bands") -> str:
@@ -146,7 +156,7 @@ def chosen(only: Sequence[str]) -> list[Population]:
     return [one for one in POPULATIONS if not only or any(word in name_of(one) for word in only)]
 
 
-def measure(minutes: float, out: Path, only: Sequence[str] = (), *, lengths: Lengths = "bands") -> None:
+def measure(minutes: float, out: Path, only: Sequence[str] = (), *, lengths: Lengths = "pairs") -> None:
     """Time what was not, until the minutes are over: several of the same first, then sets of four."""
     ends = time.monotonic() + 60 * minutes
     data: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"same": [], "sets": []}
@@ -295,7 +305,22 @@ def page(data: dict[str, Any]) -> str:
         )
         for row in data["sets"]
     ]
-    return text + (_SETS.format(sets=table(("abreast", "gain", "projected"), sets)) if sets else "")
+    text += _SETS.format(sets=table(("abreast", "gain", "projected"), sets)) if sets else ""
+    return text + _BESIDE.format(
+        beside=table(("model", "members", "populations", "least", "median", "most"), _summed(gains_beside()))
+    )
+
+
+def _summed(gains: Iterable[Gain]) -> list[tuple[str, int, int, str, str, str]]:
+    """What four of them gain, by model and members, LSTMs first and then by their name."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for one in gains:
+        if one.abreast == step_rates.LANES:
+            found.setdefault((one.size.model, one.size.members), []).append(one.gain)
+    return [
+        (model, members, len(some), f"{min(some):.2f}", f"{statistics.median(some):.2f}", f"{max(some):.2f}")
+        for (model, members), some in sorted(found.items(), key=lambda item: (item[0][0] != "lstm", item[0]))
+    ]
 
 
 def _counted(names: Sequence[str]) -> str:
@@ -310,7 +335,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="those with such a name")
     parser.add_argument("--page", action="store_true", help="only write the page and the table")
-    parser.add_argument("--lengths", choices=get_args(Lengths), default="bands")
+    parser.add_argument("--lengths", choices=get_args(Lengths), default="pairs")
     options = parser.parse_args()
     if not options.page:
         if not torch.cuda.is_available():

@@ -4,9 +4,11 @@
     python -m benchmarks.abreast_trainings --page                                        # anywhere
 
 Populations of S's figures as the paper's budget trains them, each for as many steps as take it so many
-seconds alone by the package's rates. All are trained for a few steps first, so that both ways find their code
-compiled. What the two ways say of a population is compared too: abreast it is to learn what it learns alone,
-but for rounding. Figures go to `results/abreast_trainings.json`, the page is `results/abreast_trainings.md`.
+seconds alone by the package's rates. All are trained for a few steps first, so that both ways find their
+code compiled; then they go abreast, twice in turn, and abreast again, so that a card that grows warm or a
+cache that fills favours neither. What the two ways say of a population is compared too: abreast it is to
+learn what it learns alone, but for rounding. Figures go to `results/abreast_trainings.json`, the page is
+`results/abreast_trainings.md`.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from separatrix.experiments.gains import gains_measured
 from separatrix.experiments.lanes import Part, spans_of
 from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.rates import seconds_per_step, size_of
+from separatrix.experiments.scheduling import work_of
 from separatrix.files import written_whole
 from separatrix.store import Store
 from separatrix.training.jobs import Job
@@ -44,16 +47,19 @@ _FIRST_STEPS: Final = 64
 _PAGE = """# Whole trainings abreast on one GPU
 
 {where}. `python -m benchmarks.abreast_trainings` measures: populations of S's figures as the paper's budget
-trains them, with looks, checkpoints and the last test, each for as many steps as take it about as long alone;
-their code is in the compiler's cache. *Projected* is what projections say of their steps, without looks and
-beginnings. *Apart* is the most by which the accuracy of a member differs between the two ways, in points.
+trains them, with looks, checkpoints and the last test, each for as many steps as take it about as long
+alone; their code is in the compiler's cache. *Projected* is what projections say of their steps, without
+looks and beginnings. Each way was timed twice, abreast first and last. *Apart* is the most by which the
+accuracy of a member differs between the two ways, in points.
 
 {rows}
 """
 
 
 def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -> list[Job]:
-    """Populations with so many members, each with about so many seconds of steps."""
+    """Populations with so many members, each with about so many seconds of steps; longest first, as an
+    experiment takes them.
+    """
     found = []
     for size in sizes:
         job = job_of((*size, members), lengths="pairs")
@@ -61,7 +67,7 @@ def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -
         assert known is not None, "S's populations have a rate"
         steps = max(1, round(seconds / known.seconds / _STEPS_DIVIDE)) * _STEPS_DIVIDE
         found.append(for_steps(job, steps))
-    return found
+    return sorted(found, key=work_of, reverse=True)
 
 
 def for_steps(job: Job, steps: int) -> Job:
@@ -71,11 +77,14 @@ def for_steps(job: Job, steps: int) -> Job:
 
 
 def compared(jobs: Sequence[Job], *, lanes: int, device: str) -> Row:
-    """The seconds that the jobs take abreast and one after another, and how far what they learn is apart."""
+    """The seconds that jobs take abreast and in turn, each twice, and how far what they learn is apart."""
     with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
         _seconds([for_steps(job, _FIRST_STEPS) for job in jobs], 1, Path(folder, "first"), device)
-        taken = {count: _seconds(jobs, count, Path(folder, str(count)), device) for count in (lanes, 1)}
-        beside, alone = (_accuracies(Path(folder, str(count))) for count in (lanes, 1))
+        taken: dict[int, list[float]] = {lanes: [], 1: []}
+        for count in (lanes, 1, 1, lanes):
+            place = Path(folder, f"{count}-{len(taken[count])}")
+            taken[count].append(_seconds(jobs, count, place, device))
+        beside, alone = (_accuracies(Path(folder, f"{count}-0")) for count in (lanes, 1))
     if beside.keys() != alone.keys() or not alone:
         raise RuntimeError(f"{len(alone)} runs ended one after another and {len(beside)} abreast.")
     return {
@@ -130,10 +139,10 @@ def page(rows: Sequence[Row]) -> str:
         (
             ", ".join(row["populations"]),
             row["members"],
-            f"{row['seconds_in_turn']:.0f}",
-            f"{row['seconds']:.0f}",
+            ", ".join(f"{one:.0f}" for one in row["seconds_in_turn"]),
+            ", ".join(f"{one:.0f}" for one in row["seconds"]),
             row["abreast"],
-            f"{row['seconds_in_turn'] / row['seconds']:.2f}",
+            f"{sum(row['seconds_in_turn']) / sum(row['seconds']):.2f}",
             f"{row['projected']:.2f}",
             f"{row['apart']:.2f}",
         )

@@ -6,6 +6,7 @@ import pytest
 from benchmarks import abreast_trainings
 
 from separatrix.experiments.rates import seconds_per_step
+from separatrix.experiments.scheduling import work_of
 from separatrix.models import model
 from separatrix.tasks import task
 from separatrix.training.jobs import Job, job_for
@@ -26,7 +27,8 @@ def small(name: str) -> Job:
 def test_both_ways_are_timed_and_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abreast_trainings, "_FIRST_STEPS", 4)
     row = abreast_trainings.compared([small("mamba"), small("lstm")], lanes=2, device="cpu")
-    assert row["seconds"] > 0 < row["seconds_in_turn"]
+    assert len(row["seconds"]) == len(row["seconds_in_turn"]) == 2
+    assert min(*row["seconds"], *row["seconds_in_turn"]) > 0
     assert 1 <= row["projected"] <= 2
     assert row["apart"] < 5  # of 40 examples one is 2.5 points
     page = abreast_trainings.page([row])
@@ -40,12 +42,14 @@ def test_runs_that_went_astray_are_not_compared(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_each_population_has_about_as_much_to_do() -> None:
-    for job in abreast_trainings.jobs_of(1, seconds=10.0):
+    jobs = abreast_trainings.jobs_of(1, seconds=10.0)
+    assert [work_of(job) for job in jobs] == sorted(map(work_of, jobs), reverse=True)
+    for job in jobs:
         rate = seconds_per_step(job)
         assert rate is not None
         assert 9 < rate.seconds * job.training.steps < 11
-        assert job.training.steps % (job.training.eval_every * abreast_trainings.LOOKS) == 0
-        job.population(1)  # which refuses bands that the looks do not divide
+        assert abreast_trainings.LOOKS * job.training.eval_every == job.training.steps
+        assert job.training.eval_every % job.training.bands == 0
 
 
 def test_there_is_a_page_before_there_are_figures() -> None:

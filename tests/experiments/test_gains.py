@@ -109,6 +109,8 @@ def test_what_was_measured_of_a_size_comes_before_what_others_say() -> None:
     assert known.of(wider, 4) == 2.0
     assert known.of(SIZE, 4) == 1.5
     assert known.of(replace(SIZE, width=SIZE.width - 1), 4) == 2.0
+    assert known.of(SIZE, 2) == 1.0, "half of 2.0, which the wider say"
+    assert known.of(SIZE, 8) == 2.0, "of eight it was not measured itself"
 
 
 def test_a_short_lstm_may_gain_less_than_a_long_one() -> None:
@@ -166,7 +168,7 @@ def test_the_benchmark_goes_on_and_keeps_what_it_has(tmp_path: Path, monkeypatch
     abreast.measure(5, out)
     data = json.loads(out.read_text())
     told = Counter(row["name"] for row in data["same"])
-    names = [abreast.name_of(population) for population in abreast.POPULATIONS]
+    names = [abreast.name_of(population, lengths="pairs") for population in abreast.POPULATIONS]
     assert [told[name] for name in names] == [2, 1, 2, 2, 2, 2]  # the second has no room for eight
     assert len(data["sets"]) == abreast.SETS
     assert all(len(set(row["names"])) == abreast.SET for row in data["sets"])

@@ -79,8 +79,16 @@ def test_the_page_on_bands_is_what_its_data_gives() -> None:
         step_rates.rows_in(step_rates.BANDS, part) for part in ("rows", "on_cpu", "learning")
     )
     assert bands.page(rows, on_cpu, learning, rates_measured().measured) == bands.PAGE.read_text()
-    for row in learning:
-        assert bands.way_of(row) == "1" or None not in row["solved"]
+
+
+def test_two_inputs_a_row_are_learned_by_as_many_seeds_as_one() -> None:
+    solved: dict[str, dict[str, int]] = {}
+    for row in step_rates.rows_in(step_rates.BANDS, "learning"):
+        count = sum(one is not None for one in row["solved"])
+        solved.setdefault(row["population"], {})[bands.way_of(row)] = count
+    compared = [ways for ways in solved.values() if "pairs" in ways]
+    assert len(compared) == 5
+    assert all(ways["pairs"] >= ways["1"] for ways in compared)
 
 
 def test_each_rate_of_a_run_stands_in_the_provenance_of_one_that_was_kept() -> None:

@@ -70,4 +70,4 @@ def test_compiled_steps_are_those_of_a_cpu(name: str, n: int) -> None:
 
     (exact, weights), (found, its) = losses("float64", "cpu"), losses("float32", "cuda")
     assert torch.allclose(found, exact, rtol=1e-3)
-    assert (its - weights).abs().mean() < (1e-5 if name == "lstm" else 3e-5)
+    assert (its - weights).abs().mean() < (3e-6 if name == "lstm" else 3e-5)
