@@ -2,15 +2,17 @@
 
     python -m benchmarks.round CELL ... --out FOLDER [--processes 8] [--steps 100000] [--minutes 18]
 
-A cell is EXPERIMENT/PANEL/ROW@COLUMN, with learning rates if not all of the protocol's are wanted:
+A cell is EXPERIMENT/PANEL/ROW@COLUMN, with learning rates if not all of the protocol's are wanted, and with
+steps of its own if it is to have others than the rest:
 
     "w-istree/cot/Mamba 2M@64"  "s-fig3/index-lookup/Mamba-(2,512)@75:0.0001,0.0005"
+    "s-fig2/index-lookup/RetNet-(6,256)@200:0.0001:8000"  "s-fig2/index-lookup/DSS-(6,256)@50::40000"
 
 Several processes train them side by side, those first that come first; so many steps stand for those of the
-protocol, and where there is a single rate nobody is dropped. A model that answers by writing is decoded as
-soon as it is trained. After each that has finished `FOLDER/bundles/EXPERIMENT` has all that is known, also if
-the round ends before its time. The store is `FOLDER/store`: run again, the same goes on from the last
-checkpoints.
+protocol, and where there is a single rate, or an end before the first comparison, nobody is dropped. A
+model that answers by writing is decoded as soon as it is trained. After each that has finished
+`FOLDER/bundles/EXPERIMENT` has all that is known, also if the round ends before its time. The store is
+`FOLDER/store`: run again, the same goes on from the last checkpoints.
 """
 
 from __future__ import annotations
@@ -56,22 +58,28 @@ class Place:
 
 
 def place_of(text: str, settings: Settings, *, steps: int | None = None) -> Place:
-    """The cell that a text names, at the first of its architectures."""
-    path, _, rates = text.partition(":")
+    """The cell that a text names, at the first of its architectures; its own steps come before these."""
+    path, _, asked = text.partition(":")
+    rates, _, own_steps = asked.partition(":")
     try:
         experiment, panel_name, rest = path.split("/")
         row, column = rest.rsplit("@", 1)
         number, wanted = int(column), [float(rate) for rate in rates.split(",") if rate]
+        steps = int(own_steps) if own_steps else steps
     except ValueError:
-        raise InvalidInput(f"A cell is EXPERIMENT/PANEL/ROW@COLUMN[:RATE,RATE]; got '{text}'.") from None
+        raise InvalidInput(
+            f"A cell is EXPERIMENT/PANEL/ROW@COLUMN[:RATE,RATE[:STEPS]]; got '{text}'."
+        ) from None
     study = study_of(experiment, settings)
     cell = _cell_of(study, panel_name, row, number, text)
     job = cell.jobs[0]
     members = tuple(member for member in job.members if not wanted or member.lr in wanted)
     tried = ", ".join(f"{member.lr:g}" for member in job.members)
     require(len(members) == (len(wanted) or len(members)), f"'{text}' may have the rates {tried}.")
-    halving = job.training.halving if len(members) > 1 else None
-    training = replace(job.training, steps=steps or job.training.steps, halving=halving)
+    steps, halving = steps or job.training.steps, job.training.halving
+    if len(members) == 1 or (halving and halving.first >= steps):
+        halving = None
+    training = replace(job.training, steps=steps, halving=halving)
     return Place(experiment=experiment, cell=cell, job=replace(job, members=members, training=training))
 
 

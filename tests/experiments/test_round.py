@@ -36,6 +36,9 @@ def test_rates_and_steps_may_be_chosen() -> None:
     one = place_of("s-fig3/index-lookup/Mamba-(2,64)@75:1e-4", PAPER).job
     assert [member.lr for member in one.members] == [0.0001]
     assert one.training.halving is None, "nobody is dropped where there is one"
+    for rates, most in (("1e-4", 1), ("", 7)):
+        own = place_of(f"s-fig3/index-lookup/Mamba-(2,64)@75:{rates}:5000", PAPER, steps=100_000).job
+        assert (own.training.steps, len(own.members)) == (5_000, most)
 
 
 def test_panels_tell_cells_of_one_name_apart() -> None:
@@ -49,7 +52,8 @@ def test_panels_tell_cells_of_one_name_apart() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("w-istree/cot", "A cell is EXPERIMENT/PANEL/ROW@COLUMN[:RATE,RATE]; got 'w-istree/cot'."),
+        ("w-istree/cot", "A cell is EXPERIMENT/PANEL/ROW@COLUMN[:RATE,RATE[:STEPS]]; got 'w-istree/cot'."),
+        ("w-istree/cot/Mamba 1M@16:1e-4:many", "A cell is EXPERIMENT"),
         ("w-istree/cot/Mamba 1M@x", "A cell is EXPERIMENT"),
         ("w-istree/cot/Mamba 1M@16:fast", "A cell is EXPERIMENT"),
         ("w-istree/cot/Mamba 3M@16", "w-istree trains no cell 'w-istree/cot/Mamba 3M@16'. It has direct: "),
