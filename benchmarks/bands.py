@@ -93,9 +93,9 @@ S's figures. What was prepared found its code in the compiler's cache.
 
 ## Two inputs a row
 
-*Pairs* are two inputs a row, one as much longer as the other is shorter. On the same card, from
-`python -m benchmarks.step_rates`, which measures many populations in one go; those of which another way was
-measured too. {repeated} of its populations were measured twice, some minutes apart: the second rates were
+*Pairs* are two inputs a row, one as much longer as the other is shorter. On the same card, from `python -m
+benchmarks.step_rates`, which measures many populations in one go; those of which another way was measured
+too. {repeated} of its populations were measured twice, which `--again` does: the second rates were
 {least:.1f} % lower to {most:.1f} % higher.
 
 {pairs}
@@ -216,7 +216,8 @@ def repeated() -> dict[str, float]:
     ratios = [
         row["steps_per_second"] / first[json.dumps(row["size"])] - 1 for row in rows_in(MEASURED, "again")
     ]
-    return {"repeated": len(ratios), "least": -100 * min(ratios), "most": 100 * max(ratios)}
+    least, most = min(ratios, default=0.0), max(ratios, default=0.0)
+    return {"repeated": len(ratios), "least": -100 * least, "most": 100 * most}
 
 
 def page(

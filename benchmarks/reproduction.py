@@ -99,9 +99,10 @@ letting models write, second looks and drawing are not. A time is the most that 
 population ends sooner if a member solves the task. Sizes that were not measured are scaled from those that
 were, upwards rather than downwards: `separatrix.experiments.rates` says how. `python -m
 benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
-ABREAST_NOTE = """*Abreast* is with so many jobs at
-once on the card (`--abreast`), by what [recorded steps](abreast.md) gain; populations of which no larger was
-measured are taken to gain nothing. [Whole trainings](abreast_trainings.md) have a page of their own."""
+ABREAST_NOTE = """*Abreast* is with so many jobs at once on the card (`--abreast`), by what [recorded
+steps](abreast.md) of equal populations gain, since different ones were not timed side by side; those of
+which no larger was measured are taken to gain nothing. [Whole trainings](abreast_trainings.md) have a page
+of their own."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if

@@ -76,7 +76,7 @@ def place_of(text: str, settings: Settings, *, steps: int | None = None) -> Plac
     members = tuple(member for member in job.members if not wanted or member.lr in wanted)
     tried = ", ".join(f"{member.lr:g}" for member in job.members)
     require(len(members) == (len(wanted) or len(members)), f"'{text}' may have the rates {tried}.")
-    steps, halving = steps or job.training.steps, job.training.halving
+    steps, halving = job.training.steps if steps is None else steps, job.training.halving
     if len(members) == 1 or (halving and halving.first >= steps):
         halving = None
     training = replace(job.training, steps=steps, halving=halving)

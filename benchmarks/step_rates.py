@@ -1,6 +1,7 @@
 """Rates of steps that the projections of `benchmarks.reproduction` need: measured, and put into one table.
 
     python -m benchmarks.step_rates measure [--minutes 20] [--processes 10] [--lengths pairs] [--out FILE]
+    python -m benchmarks.step_rates measure --again ...                     # what was measured once
     python -m benchmarks.step_rates gather [STORE ...]                      # into data/rates.csv
 
 `measure` times on a GPU what experiments train at the quick budget of which no rate can be had, then
@@ -8,9 +9,10 @@ populations of S's figures at the paper's sizes, whole and with the members that
 on which most hours rest, and what several of the same gain abreast; with all lengths in every step, or in
 pairs, it compiles a quarter as much for each as in bands, and what bands save is reckoned. Most of its time
 is compiling, which several processes do, and one of them at a time has the GPU. What it finds is added to
-`results/step_rates.json`, and it goes on where it ended. `gather` writes the table of the package from that
-file, from `results/bands.json`, `results/abreast.json` and `results/populations.json`, from the runs in
-`results/` of the checkout and in these stores, and from those that the table has already.
+`results/step_rates.json`, and it goes on where it ended. With `--again` it times what was timed before,
+which says how well rates repeat; no rate of the table comes from that. `gather` writes the table of the
+package from that file, from `results/bands.json`, `results/abreast.json` and `results/populations.json`,
+from the runs in `results/` of the checkout and in these stores, and from those that the table has already.
 """
 
 from __future__ import annotations
@@ -255,20 +257,28 @@ def measure(
     *,
     lengths: Lengths = "pairs",
     processes: int = 10,
+    again: bool = False,
     measured: Callable[[Sequence[Job], float], Iterable[Row]] | None = None,
 ) -> None:
     """Time populations on this GPU until the minutes are over or all that is needed is measured, those first
-    on which most hours rest. So many processes compile them.
+    on which most hours rest. So many processes compile them. `again`, what has been measured once.
     """
-    found = rows_in(MEASURED)
-    found += [row for row in rows_in(out) if row not in found]
-    jobs = most_telling(needed(lengths=lengths), known_with(found))
+    part = "again" if again else "rows"
+    found = rows_in(MEASURED, part)
+    found += [row for row in rows_in(out, part) if row not in found]
+    jobs = most_telling(
+        needed(lengths=lengths), known_with(rows_in(MEASURED) if again else found), again=again
+    )
+    if again:
+        repeated = {Size(**row["size"]) for row in found}
+        once = {Size(**row["size"]) for row in rows_in(MEASURED)} - repeated
+        jobs = [job for job in jobs if size_of(job) in once]
     way = measured or partial(_in_turns, processes=processes)
     kept = json.loads(out.read_text()) if out.exists() else {}
     for row in way(jobs, 60 * minutes):
         found.append(row)
         with written_whole(out) as file:
-            json.dump({**kept, "rows": found}, file, indent=1)
+            json.dump({**kept, part: found}, file, indent=1)
             file.write("\n")
 
 
@@ -315,9 +325,9 @@ def rows_in(path: Path, what: str = "rows") -> list[Row]:
     return rows
 
 
-def most_telling(jobs: Iterable[Job], rates: Rates) -> list[Job]:
+def most_telling(jobs: Iterable[Job], rates: Rates, *, again: bool = False) -> list[Job]:
     """The populations that were not measured, each as a job that drops nobody; those first on which most of
-    the time rests that the bars are about.
+    the time rests that the bars are about. `again`, those that were.
     """
     weights: dict[str, float] = {}
     populations: dict[str, Job] = {}
@@ -326,7 +336,7 @@ def most_telling(jobs: Iterable[Job], rates: Rates) -> list[Job]:
         for one, bar in ((job, BARS["with halving"]), (plain, BARS["without"])):
             for stretch in stretches_of(one):
                 found = seconds_per_step(job, members=stretch.rows, rates=rates)
-                if found is None or found.basis == "scaled":
+                if (found is not None and found.basis == "measured") == again:
                     cost = _UNKNOWN if found is None else found.seconds
                     population = replace(plain, members=job.members[: stretch.rows])
                     populations[population.key] = population
@@ -382,6 +392,7 @@ def main() -> None:
     timing.add_argument("--processes", type=int, default=10, help="that compile")
     timing.add_argument("--out", type=Path, default=MEASURED)
     timing.add_argument("--lengths", choices=get_args(Lengths), default="pairs")
+    timing.add_argument("--again", action="store_true", help="what was timed once")
     gathering = parts.add_parser("gather")
     gathering.add_argument("stores", nargs="*", type=Path)
     arguments = parser.parse_args()
@@ -389,7 +400,8 @@ def main() -> None:
         parser.error(f"{arguments.part} needs a GPU, and there is none here")
     if arguments.part == "measure":
         lengths, processes = arguments.lengths, arguments.processes
-        measure(arguments.minutes, arguments.out, lengths=lengths, processes=processes)
+        again = arguments.again
+        measure(arguments.minutes, arguments.out, lengths=lengths, processes=processes, again=again)
         return
     known = rates_from(TABLE.read_text().splitlines()) if TABLE.exists() else ()
     runs = known_runs(arguments.stores)

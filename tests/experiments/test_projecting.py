@@ -242,6 +242,28 @@ def test_rates_come_out_of_a_store_of_runs(tmp_path: Path) -> None:
     assert all(one.steps_per_second == 50 for one in found)
 
 
+def test_what_was_measured_once_can_be_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "rates.json"
+    monkeypatch.setattr(step_rates, "FIGURES", ("s-fig3",))
+    monkeypatch.setattr(step_rates, "MEASURED", out)
+    told = {"steps_per_second": 20.0, "start_seconds": 30.0, "device": "NVIDIA H200", "torch": "2.11.0"}
+    three = [size_of(job) for job in study_of("s-fig3", Settings(budget="paper")).jobs[:3]]
+    rows = [{"size": vars(size), **told} for size in three]
+    out.write_text(json.dumps({"rows": rows, "again": rows[:1]}))
+
+    def measured(jobs: Sequence[Job], _: float) -> Iterator[dict[str, Any]]:
+        for job in jobs:
+            yield {"size": vars(size_of(job)), **told}
+
+    step_rates.measure(5, out, again=True, measured=measured)
+    kept = json.loads(out.read_text())
+    assert kept["rows"] == rows
+    assert kept["again"][0] == rows[0]
+    assert sorted(map(str, kept["again"])) == sorted(map(str, rows))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lengths", get_args(Lengths))
 def test_what_most_hours_rest_on_is_measured_first(

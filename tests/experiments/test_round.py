@@ -54,6 +54,7 @@ def test_panels_tell_cells_of_one_name_apart() -> None:
     [
         ("w-istree/cot", "A cell is EXPERIMENT/PANEL/ROW@COLUMN[:RATE,RATE[:STEPS]]; got 'w-istree/cot'."),
         ("w-istree/cot/Mamba 1M@16:1e-4:many", "A cell is EXPERIMENT"),
+        ("w-istree/cot/Mamba 1M@16::0", "got steps=0"),
         ("w-istree/cot/Mamba 1M@x", "A cell is EXPERIMENT"),
         ("w-istree/cot/Mamba 1M@16:fast", "A cell is EXPERIMENT"),
         ("w-istree/cot/Mamba 3M@16", "w-istree trains no cell 'w-istree/cot/Mamba 3M@16'. It has direct: "),

@@ -16,7 +16,7 @@ from separatrix.cli.flags import AsJson, Whole, Wholes
 from separatrix.cli.output import note
 from separatrix.cli.runs import Place
 from separatrix.cli.surroundings import Terminated
-from separatrix.errors import InvalidFile, InvalidInput
+from separatrix.errors import InvalidInput
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.asked import (
     READS,
@@ -287,24 +287,8 @@ def _asked(names: Sequence[str], given: Mapping[str, Any], place: Path, *, resum
                 "begin, or name its --store."
             )
         own = {"out": given["out"] / name} if _are_several(names) and "out" in given else {}
-        asked = replace(last or Asked(name=name), **{**given, **own})
-        found.append(asked if resume or "lengths" in given else _as_begun(asked, place))
+        found.append(replace(last or Asked(name=name), **{**given, **own}))
     return tuple(found)
-
-
-def _as_begun(asked: Asked, place: Path) -> Asked:
-    """The same with lengths as this store has them, since runs with others have other keys."""
-    try:
-        before = last_asked(asked.name, place)
-    except InvalidFile:
-        return asked  # what is asked now takes its place
-    if before is None or before.lengths == asked.lengths or {asked.budget, before.budget} != {"paper"}:
-        return asked
-    note(
-        f"{asked.name} was begun in '{place}' with --lengths {before.lengths} and goes on so; with --lengths "
-        f"{asked.lengths} it would be trained anew."
-    )
-    return replace(asked, lengths=before.lengths)
 
 
 def _are_several(names: Sequence[str]) -> bool:

@@ -132,7 +132,10 @@ class Projection:
             )
         if self.proposed and self.proposed_seconds < _MUCH_LESS * self.seconds:
             less = _in_words(self.proposed_seconds)
-            lines.append(f"With --abreast {self.proposed} all of it takes at most about {less}.")
+            lines.append(
+                f"With --abreast {self.proposed} all of it would take about {less}, by what equal "
+                "populations gained side by side."
+            )
         ended = [job for job in self.jobs if job.solved_at is not None]
         if ended:
             lines.append(

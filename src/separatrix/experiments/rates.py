@@ -11,16 +11,17 @@ every measurement of its architecture gives a time that it will hardly exceed, a
 - longer: as the architecture's time grows with the length, which was measured for one member, and at least in
   proportion;
 - fewer members or narrower: in proportion, but that a quarter of what is left out stays; of Mambas of width
-  64 up to 0.42 did. Shorter: 0.45 of it, where up to 0.55 were measured at 20 instead of 50. That goes on
-  while a GPU is busy, down to 1.5 million numbers in flight (members × examples × positions × width), and
-  then it takes no less. For the LSTM, which waits for each position, 0.8 stay, where up to 83 % were
-  measured of members, and for one layer that answers once 0.6, where 15 to 54 % were. Shorter ones take no
-  longer than the growth with the length says, and the LSTM's as long as that;
-- bands of lengths: three tenths of the time of the positions that are left out stay, where 7 to 29 % were
+  64 up to 0.42 of members did, and 0.53 of a width of 256. Shorter: 0.45 of it, where up to 0.55 were
+  measured at 20 instead of 50. That goes on while a GPU is busy, down to 1.5 million numbers in flight
+  (members × examples × positions × width), and then it takes no less. For the LSTM, which waits for each
+  position, 0.8 stay, where up to 83 % were measured of members, and for one layer that answers once 0.6,
+  where 15 to 54 % were. Shorter ones take no longer than the growth with the length says, and the LSTM's as
+  long as that;
+- bands of lengths: three tenths of the time of the positions that are left out stay, where up to 17 % were
   measured, and 0.6 for one layer that answers once, where 41 % were; all of it where the card is idle.
   Without bands, by the positions that they would leave out. Two inputs a row are taken for bands that leave
-  out as much: of three members and more up to 28 % of the time of what is left out were measured to stay, and
-  of one member 13 % to 67 %. The LSTM's row of two is a longer chain;
+  out as much: of three members and more up to 28 % of the time of what is left out were measured to stay,
+  and of one member 13 % to 67 %. The LSTM's row of two is a longer chain;
 - a label at many positions instead of one: twice, since that is what was seen on equality beside Dyck;
 - larger batches in proportion; smaller ones: no faster.
 

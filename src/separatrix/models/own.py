@@ -117,21 +117,6 @@ def _require_mixer(kind: object, name: str) -> None:
         ) from error
 
 
-def _require_told_where(made: Mixing) -> None:
-    """Who keeps two inputs of a row apart, or whose parent does, is told where the second begins."""
-    if made.seam is None:
-        return
-    signature = inspect.signature(made.forward)
-    try:
-        signature.bind(None, None, None)
-    except TypeError as error:
-        name = type(made).__name__
-        raise InvalidInput(
-            f"{name} has a seam, so it is called as forward(x, at, begins), and its forward takes "
-            f"{signature}; let it keep two inputs of a row apart, or let its seam be None."
-        ) from error
-
-
 class _MixerParts(Frame):
     """What both kinds of models around a mixer share: reading, norms, and the map behind the mixer."""
 
@@ -160,7 +145,6 @@ class _MixerParts(Frame):
         last = normal(_DEVIATION / math.sqrt(2 * self.config.layers))
         feed_forward = Perceptron(members, width, 4 * width, law=normal(_DEVIATION), last=last)
         made = type(self).kind(members, self.config)
-        _require_told_where(made)
         return Block(made, LayerNorm(members, width), feed_forward, LayerNorm(members, width))
 
     def make_norm(self) -> nn.Module:

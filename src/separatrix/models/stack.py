@@ -6,6 +6,7 @@ architecture is a mixer and its way of putting blocks together.
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -63,7 +64,8 @@ class Mixing(MemberModule, ABC):
     ) -> Float[Tensor, "member batch label width"]:
         """What each of the positions `at` receives; without them, every position.
 
-        Who has a `seam` also takes `begins`, the position in each row from which on there is a second input.
+        Who has a `seam` also takes `begins`, the position in each row from which on there is a second input;
+        without it a seam does not count.
         """
 
 
@@ -106,7 +108,8 @@ class Block(MemberModule):
         begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """The stream behind this block, at the positions `at`; from `begins` on a row has a second input."""
-        mixed = self.mixer(self.norm(x), at) if begins is None else self.mixer(self.norm(x), at, begins)
+        told = {} if begins is None else {"begins": begins}
+        mixed = self.mixer(self.norm(x), at, **told)
         return self._mapped(taken(x, at) + mixed)
 
     def step(
@@ -341,14 +344,25 @@ class Stack(Frame, CausalPopulation):
         )
 
 
+def _seam_of(mixer: Mixing) -> int | None:
+    """What a mixer says, if it can be told where the second input begins; its parent may be who says it."""
+    is_told = "begins" in inspect.signature(mixer.forward).parameters
+    return mixer.seam if is_told else None
+
+
 class SeamedStack(Stack):
     """A stack whose mixers keep two inputs of a row apart: blocks tell them where the second begins."""
+
+    def __init__(self, config: StackConfig, signature: Signature, *, members: int) -> None:
+        super().__init__(config, signature, members=members)
+        seams = [_seam_of(block.mixer) for block in self.blocks]
+        needed = [seam for seam in seams if seam is not None]
+        self._seam = max(needed) if len(needed) == len(seams) else None
 
     @property
     def seam(self) -> int | None:
         """As many positions as the mixer needs that needs most."""
-        seams = [block.mixer.seam for block in self.blocks]
-        return None if None in seams else max(seams)
+        return self._seam
 
     def forward(
         self,
