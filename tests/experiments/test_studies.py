@@ -102,11 +102,23 @@ def test_a_quick_look_takes_lower_rates_for_wide_recurrent_models() -> None:
         for name in ("s-fig2", "s-fig3", "s-fig4")
         for job in study_of(name, QUICK).jobs
         if job.model.name in {"mamba", "retnet", "linear-transformer", "lstm"}
+        and job.task.params.get("form") != "ncp"
     }
     for name, tried in rates.items():
         narrow = [5e-3, 1e-3] if "lstm" in name else [1e-3, 5e-4]
         wide = any(f"width={width}" in name for width in (256, 512)) and "lstm" not in name
         assert tried == ([5e-4, 1e-4] if wide else narrow), name
+
+
+def test_who_copies_has_rates_and_time_at_the_quick_budget() -> None:
+    tried = {
+        (job.model.name, job.task.params["n"]): ([member.lr for member in job.members], job.training.steps)
+        for job in study_of("s-fig4", QUICK).jobs
+        if job.task.params.get("form") == "ncp"
+    }
+    assert tried["mamba", 100] == tried["mamba", 400] == ([1e-2, 5e-3], 30_000)
+    assert tried["retnet", 100][0] == [5e-3, 1e-2]
+    assert (tried["dss", 400][1], tried["retnet", 400][1], tried["lstm", 400][1]) == (30_000, 6_000, 6_000)
 
 
 def test_linear_transformers_look_up_an_index_without_positions() -> None:
