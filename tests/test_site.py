@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,12 +68,17 @@ def test_requests_to_others_are_found(name: str, text: str, asks: bool, tmp_path
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
-    """Built into the place where `make site` puts it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "docs.build"], check=False, cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def site(testrun_uid: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built into the place where `make site` puts it, once, by whichever test process comes first."""
+    built = tmp_path_factory.getbasetemp().parent / f"site-{testrun_uid}"
+    with built.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            done = subprocess.run(
+                [sys.executable, "-m", "docs.build"], check=False, cwd=ROOT, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            built.touch()
     return ROOT / "out" / "site"
 
 
