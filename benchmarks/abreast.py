@@ -276,10 +276,10 @@ def table_of(gains: Iterable[Gain]) -> str:
     )
 
 
-def expected(sizes: Sequence[Size], gains: Gains) -> float:
-    """What the projections say of a set, each of which takes the same time alone."""
-    parts = [[Part(alone=1.0, speed=partial(gains.speed, size))] for size in sizes]
-    return len(sizes) / max(span.ended for span in spans_of(parts, lanes=len(sizes)))
+def expected(work: Sequence[tuple[Size, float]], gains: Gains, *, lanes: int) -> float:
+    """What the projections say that these gain, so many at a time; each with the time that it takes alone."""
+    parts = [[Part(alone=alone, speed=partial(gains.speed, size))] for size, alone in work]
+    return sum(alone for _, alone in work) / max(span.ended for span in spans_of(parts, lanes=lanes))
 
 
 def page(data: dict[str, Any]) -> str:
@@ -296,12 +296,12 @@ def page(data: dict[str, Any]) -> str:
         ),
         same=table(("population", "steps/s alone", *(f"{count} abreast" for count in LANES)), same),
     )
-    sizes = {row["name"]: Size(**row["size"]) for row in data["same"]}
+    sizes, known = {row["name"]: Size(**row["size"]) for row in data["same"]}, Gains(gains_in(data))
     sets = [
         (
             _counted(row["names"]),
             f"{row['gain']:.2f}",
-            f"{expected([sizes[name] for name in row['names']], Gains(gains_in(data))):.2f}",
+            f"{expected([(sizes[name], 1.0) for name in row['names']], known, lanes=len(row['names'])):.2f}",
         )
         for row in data["sets"]
     ]

@@ -20,16 +20,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
-from benchmarks.abreast import SIZES, job_of
+from benchmarks.abreast import SIZES, expected, job_of
 from benchmarks.markdown import table
 from separatrix.experiments.gains import gains_measured
-from separatrix.experiments.lanes import Part, spans_of
 from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.rates import seconds_per_step, size_of
 from separatrix.experiments.scheduling import work_of
@@ -122,15 +120,13 @@ def _accuracies(place: Path) -> dict[str, float]:
 
 def projected(jobs: Sequence[Job], *, lanes: int) -> float:
     """What their steps gain so many at a time, by the tables of the package."""
-    parts, alone = [], 0.0
+    work = []
     for job in jobs:
         size, known = size_of(job), seconds_per_step(job)
         assert size is not None
         assert known is not None
-        seconds = known.seconds * job.training.steps
-        parts.append([Part(alone=seconds, speed=partial(gains_measured().speed, size))])
-        alone += seconds
-    return alone / max(span.ended for span in spans_of(parts, lanes=lanes))
+        work.append((size, known.seconds * job.training.steps))
+    return expected(work, gains_measured(), lanes=lanes)
 
 
 def page(rows: Sequence[Row]) -> str:

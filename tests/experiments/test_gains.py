@@ -123,9 +123,9 @@ def test_a_short_lstm_may_gain_less_than_a_long_one() -> None:
 
 def test_sets_of_one_kind_are_projected_to_gain_what_they_do() -> None:
     known = Gains([gain(1.5, of=2), gain(2.4, of=4), gain(3.0, of=4, model="lstm")])
-    assert abreast.expected([SIZE] * 4, known) == pytest.approx(2.4)
+    assert abreast.expected([(SIZE, 1.0)] * 4, known, lanes=4) == pytest.approx(2.4)
     lstm = replace(SIZE, model="lstm")
-    mixed = abreast.expected([SIZE, SIZE, lstm, lstm], known)
+    mixed = abreast.expected([(one, 1.0) for one in (SIZE, SIZE, lstm, lstm)], known, lanes=4)
     # The two that are faster have ended after 4/3, when each of the others has 0.2 of its work left.
     assert mixed == pytest.approx(4 / (4 / 3 + 0.2 * 2 / 1.5))
 

@@ -117,7 +117,7 @@ def test_who_copies_has_rates_and_time_at_the_quick_budget() -> None:
         if job.task.params.get("form") == "ncp"
     }
     assert tried["mamba", 100] == tried["mamba", 400] == ([1e-2, 5e-3], 30_000)
-    assert tried["retnet", 100][0] == [5e-3, 1e-2]
+    assert tried["retnet", 100][0] == [1e-3, 5e-4]
     assert (tried["dss", 400][1], tried["retnet", 400][1], tried["lstm", 400][1]) == (30_000, 6_000, 6_000)
 
 

@@ -108,8 +108,8 @@ class Block(MemberModule):
         begins: Int[Tensor, "member batch"] | None = None,
     ) -> Float[Tensor, "member batch label width"]:
         """The stream behind this block, at the positions `at`; from `begins` on a row has a second input."""
-        told = {} if begins is None else {"begins": begins}
-        mixed = self.mixer(self.norm(x), at, **told)
+        x_normed = self.norm(x)
+        mixed = self.mixer(x_normed, at) if begins is None else self.mixer(x_normed, at, begins=begins)
         return self._mapped(taken(x, at) + mixed)
 
     def step(
