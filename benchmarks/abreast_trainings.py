@@ -1,14 +1,14 @@
 """Whole trainings abreast, beside the same ones one after another: with looks, checkpoints and tests.
 
-    python -m benchmarks.abreast_trainings [--seconds 12] [--lanes 4] [--members 1]      # on a GPU
+    python -m benchmarks.abreast_trainings [--seconds 12] [--lanes 4] [--members 1] [--sizes 8]     # on a GPU
     python -m benchmarks.abreast_trainings --page                                        # anywhere
 
 Populations of S's figures as the paper's budget trains them, each for as many steps as take it so many
 seconds alone by the package's rates. All are trained for a few steps first, so that both ways find their
 code compiled; then they go abreast, twice in turn, and abreast again, so that a card that grows warm or a
-cache that fills favours neither. What the two ways say of a population is compared too: abreast it is to
-learn what it learns alone, but for rounding. Figures go to `results/abreast_trainings.json`, the page is
-`results/abreast_trainings.md`.
+cache that fills favours neither; with `--once` they go each way once. What the two ways say of a population
+is compared too: abreast it is to learn what it learns alone, but for rounding. Figures go to
+`results/abreast_trainings.json`, the page is `results/abreast_trainings.md`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PAGE = """# Whole trainings abreast on one GPU
 {where}. `python -m benchmarks.abreast_trainings` measures: populations of S's figures as the paper's budget
 trains them, with looks, checkpoints and the last test, each for as many steps as take it about as long
 alone; their code is in the compiler's cache. *Projected* is what projections say of their steps, without
-looks and beginnings. Each way was timed twice, abreast first and last. *Apart* is the most by which the
+looks and beginnings. Of several times, abreast came first and last. *Apart* is the most by which the
 accuracy of a member differs between the two ways, in points.
 
 {rows}
@@ -74,12 +74,14 @@ def for_steps(job: Job, steps: int) -> Job:
     return replace(job, training=training)
 
 
-def compared(jobs: Sequence[Job], *, lanes: int, device: str) -> Row:
-    """The seconds that jobs take abreast and in turn, each twice, and how far what they learn is apart."""
+def compared(jobs: Sequence[Job], *, lanes: int, device: str, once: bool = False) -> Row:
+    """The seconds that jobs take abreast and in turn, each twice or `once`, and how far apart what they learn
+    is.
+    """
     with tempfile.TemporaryDirectory(prefix="separatrix-") as folder:
         _seconds([for_steps(job, _FIRST_STEPS) for job in jobs], 1, Path(folder, "first"), device)
         taken: dict[int, list[float]] = {lanes: [], 1: []}
-        for count in (lanes, 1, 1, lanes):
+        for count in (lanes, 1) if once else (lanes, 1, 1, lanes):
             place = Path(folder, f"{count}-{len(taken[count])}")
             taken[count].append(_seconds(jobs, count, place, device))
         beside, alone = (_accuracies(Path(folder, f"{count}-0")) for count in (lanes, 1))
@@ -160,6 +162,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12.0, help="of steps for each population")
     parser.add_argument("--lanes", type=int, default=4, help="jobs at a time")
     parser.add_argument("--members", type=int, default=1, choices=range(1, 8), metavar="1-7")
+    parser.add_argument("--sizes", type=int, default=8, choices=range(2, len(SIZES) + 1), metavar="2-26")
+    parser.add_argument("--once", action="store_true", help="time each way once")
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
@@ -167,8 +171,8 @@ def main() -> None:
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are trained on a GPU, and there is none here")
-        jobs = jobs_of(options.members, seconds=options.seconds)
-        rows.append(compared(jobs, lanes=options.lanes, device="cuda"))
+        jobs = jobs_of(options.members, seconds=options.seconds, sizes=SIZES[: options.sizes])
+        rows.append(compared(jobs, lanes=options.lanes, device="cuda", once=options.once))
         with written_whole(options.out) as file:
             json.dump(rows, file, indent=1)
             file.write("\n")

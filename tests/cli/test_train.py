@@ -56,7 +56,20 @@ def train(*argv: str) -> Ran:
 
 @pytest.mark.slow
 def test_members_are_the_product_of_the_lists(place: Path) -> None:
-    lists = ("--lr", "1e-3", "1e-2", "--seeds", "0", "7", "--schedule", "constant", "cosine", "--warmup", "3")
+    lists = (
+        "--lr",
+        "1e-3",
+        "1e-2",
+        "--seeds",
+        "0",
+        "7",
+        "--schedule",
+        "constant",
+        "cosine",
+        "wsd",
+        "--warmup",
+        "3",
+    )
     answer = train(*lists, "--weight-decay", "0", "0.5", "--json").answer
     members = [entry["config"]["member"] for entry in answer["runs"]]
     found = {tuple(member.values()) for member in members}
@@ -65,10 +78,10 @@ def test_members_are_the_product_of_the_lists(place: Path) -> None:
         for lr in (1e-3, 1e-2)
         for seed in (0, 7)
         for decay in (0.0, 0.5)
-        for schedule in ("constant", "cosine")
+        for schedule in ("constant", "cosine", "wsd")
     }
     assert answer["store"] == str(place)
-    assert len(Store(place).runs()) == 16
+    assert len(Store(place).runs()) == 24
 
 
 def test_json_says_what_came_of_each(place: Path) -> None:
@@ -327,7 +340,10 @@ def test_a_saved_plan_is_the_job(tmp_path: Path, place: Path) -> None:
             "index-lookup --n 8 --model lstm --seeds 1 1",
             "The members of a job differ; there are two with lr 0.001,",
         ),
-        ("index-lookup --n 8 --model lstm --schedule up", "--schedule is one of constant, cosine; got 'up'."),
+        (
+            "index-lookup --n 8 --model lstm --schedule up",
+            "--schedule is one of constant, cosine, wsd; got 'up'.",
+        ),
         (
             "index-lookup --n 8 --model lstm --steps 0",
             "Training needs steps from 1 to 2^40 − 1; got steps=0.",

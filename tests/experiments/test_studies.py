@@ -9,7 +9,7 @@ import pytest
 from separatrix.errors import InvalidInput, SeparatrixError, UnknownName
 from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.cells import Cell, Panel, chosen
-from separatrix.experiments.protocols import S_RATES, Settings
+from separatrix.experiments.protocols import S_RATES, Lengths, Settings
 from separatrix.models.population import signature_of
 from separatrix.models.specs import build
 from separatrix.training.recipes import Halving
@@ -235,7 +235,32 @@ def test_in_pairs_go_those_that_can_and_the_others_in_bands() -> None:
         else:
             assert after == before
     assert changed == {"linear-transformer", "mamba", "retnet"}  # the LSTM would wait for both
-    assert not any(job.training.paired for job in study_of("s-fig2", Settings(budget="quick")).jobs)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "paired"),
+    [("pairs", {"linear-transformer", "mamba", "retnet"}), ("all", set()), ("bands", set())],
+)
+def test_a_quick_look_has_pairs_and_no_bands(lengths: Lengths, paired: set[str]) -> None:
+    settings = Settings(budget="quick", lengths=lengths)
+    jobs = [job for name in ("s-fig2", "s-fig4") for job in study_of(name, settings).jobs]
+    assert {job.model.name for job in jobs if job.training.paired} == paired
+    assert {job.training.bands for job in jobs} == {1}
+
+
+@pytest.mark.parametrize("settings", [QUICK, PAPER], ids=lambda settings: settings.budget)
+def test_on_index_lookup_some_keep_their_rate_and_their_gradients(settings: Settings) -> None:
+    jobs = [job for name in ("s-fig2", "s-fig3", "s-fig4") for job in study_of(name, settings).jobs]
+    found = {
+        (job.task.name, job.model.name)
+        for job in jobs
+        if job.training.clip == 0 and {member.schedule for member in job.members} == {"wsd"}
+    }
+    assert found == {
+        ("index-lookup", name) for name in ("dss", "linear-transformer", "lstm", "mamba", "retnet")
+    }
+    rest = [job for job in jobs if (job.task.name, job.model.name) not in found]
+    assert {(job.training.clip, member.schedule) for job in rest for member in job.members} == {(1, "cosine")}
 
 
 def test_lengths_come_in_one_of_three_ways() -> None:

@@ -22,6 +22,7 @@ from separatrix.experiments.tables import (
     rows_of,
     separations_text,
 )
+from separatrix.training.recipes import Schedule
 from tests.experiments.fakes import cell_of, fake_run, known, only, outcome_with
 
 PAPER, QUICK = Settings(budget="paper"), Settings(budget="quick")
@@ -181,19 +182,29 @@ def test_a_best_run_without_positions_is_named() -> None:
     assert f"{LINTF} at N = 50: the best run has no table of positions" in lines_below(panel)
 
 
-def test_a_best_run_that_was_trained_otherwise_is_named() -> None:
-    study = narrowed(LOOKUP, (MAMBA,), (20,))
-    cell = cell_of(study, "index-lookup", MAMBA, 20)
-    (job,) = cell.jobs
-    other = replace(
+@pytest.mark.parametrize(
+    ("row", "schedule", "clip", "notes"),
+    [
+        (MAMBA, "wsd", 0.0, []),
+        (MAMBA, "constant", 0.0, ["rate is constant"]),
+        (MAMBA, "cosine", 1.0, ["rate falls along a cosine", "gradients are cut to 1"]),
+        (TF, "cosine", 1.0, []),
+        (TF, "wsd", 0.0, ["rate stays until the last fifth of the steps", "gradients are not cut"]),
+    ],
+)
+def test_a_best_run_that_was_trained_otherwise_is_named(
+    row: str, schedule: Schedule, clip: float, notes: list[str]
+) -> None:
+    study = narrowed(LOOKUP, (row,), (20,))
+    (job,) = cell_of(study, "index-lookup", row, 20).jobs
+    trained = replace(
         job,
-        training=replace(job.training, clip=0.0),
-        members=tuple(replace(member, schedule="constant") for member in job.members),
+        training=replace(job.training, clip=clip),
+        members=tuple(replace(member, schedule=schedule) for member in job.members),
     )
-    for trained, notes in ((job, []), (other, ["rate is constant", "gradients are not cut"])):
-        found = outcome_of(study, known([fake_run(trained, correct=900)]), measured={})
-        expected = [f"{MAMBA} at N = 20: the best run's {note}" for note in notes]
-        assert [line for line in lines_below(found.panels[0]) if "the best run's" in line] == expected
+    found = outcome_of(study, known([fake_run(trained, correct=900)]), measured={})
+    below = [line for line in lines_below(found.panels[0]) if "rate" in line or "gradients" in line]
+    assert below == [f"{row} at N = 20: the best run's {note}" for note in notes]
 
 
 def test_markdown() -> None:

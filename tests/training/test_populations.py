@@ -124,15 +124,16 @@ def test_adam_is_torchs_own() -> None:
         Member(lr=1e-2, weight_decay=0.3),
         Member(lr=3e-3, schedule="cosine", warmup=3),
         Member(lr=1e-3, warmup=5),
+        Member(lr=2e-3, schedule="wsd", warmup=2),
     ]
-    population = Transformer(MODEL, signature_of(LOOKUP), members=3).initialise([0, 1, 2]).double()
-    starts = [[p[row].detach().clone() for p in population.parameters()] for row in range(3)]
+    population = Transformer(MODEL, signature_of(LOOKUP), members=4).initialise([0, 1, 2, 3]).double()
+    starts = [[p[row].detach().clone() for p in population.parameters()] for row in range(4)]
     packed = pack(population)
     state = OptimiserState.fresh(packed)
     rates = Rates.of(members, steps=12, device=torch.device("cpu"))
     gradients = [[torch.randn_like(p) for p in packed.parameters] for _ in range(10)]
     for gradient in gradients:
-        update(packed, state, rates, torch.ones(3), packed.joined(gradient), clip=2.0)
+        update(packed, state, rates, torch.ones(4), packed.joined(gradient), clip=2.0)
     for row, member in enumerate(members):
         mine = [torch.nn.Parameter(start) for start in starts[row]]
         groups = [
@@ -156,6 +157,8 @@ def rate_by_hand(member: Member, step: int, steps: int) -> float:
         return member.lr * (step + 1) / member.warmup
     if member.schedule == "constant":
         return member.lr
+    if member.schedule == "wsd":
+        return member.lr * min(1.0, (steps - step) / (0.2 * (steps - member.warmup)))
     return member.lr * 0.5 * (1 + math.cos(math.pi * (step - member.warmup) / (steps - member.warmup)))
 
 

@@ -33,6 +33,12 @@ __all__ = [
 ]
 
 NOTHING: Final = "–"
+_GOES_ON: Final = {
+    "constant": "is constant",
+    "cosine": "falls along a cosine",
+    "wsd": "stays until the last fifth of the steps",
+}
+"""What a learning rate does after the warm-up."""
 CSV_COLUMNS: Final = (
     "experiment",
     "budget",
@@ -144,12 +150,11 @@ def _choices(one: CellOutcome) -> Iterator[str]:
         yield f"the best run's weights began by {best.initial}"
     if best.positions == "none":
         yield "the best run has no table of positions"
-    if best.schedule == "constant" and any(
-        m.schedule != "constant" for job in one.cell.jobs for m in job.members
-    ):
-        yield "the best run's rate is constant"
-    if not best.clip and any(job.training.clip for job in one.cell.jobs):
-        yield "the best run's gradients are not cut"
+    if best.schedule not in {member.schedule for job in one.cell.jobs for member in job.members}:
+        yield f"the best run's rate {_GOES_ON[best.schedule]}"
+    if best.clip not in {job.training.clip for job in one.cell.jobs}:
+        cut = f"cut to {best.clip:g}" if best.clip else "not cut"
+        yield f"the best run's gradients are {cut}"
 
 
 def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:

@@ -16,12 +16,14 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from separatrix.training.packing import Packed
-from separatrix.training.recipes import Member
+from separatrix.training.recipes import SCHEDULES, Member, Schedule
 
 __all__ = ["OptimiserState", "Rates", "update"]
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
+_LAST_PART = 0.2
+"""The share of the steps after the warm-up in which a rate that had stayed falls."""
 
 
 @dataclass(kw_only=True)
@@ -30,7 +32,7 @@ class Rates:
 
     lr: Float64[Tensor, "member"]
     decay: Float64[Tensor, "member"]
-    cosine: Bool[Tensor, "member"]
+    schedule: Int[Tensor, "member"]
     warmup: Float64[Tensor, "member"]
     seed: Int[Tensor, "member"]
     steps: int
@@ -45,7 +47,7 @@ class Rates:
         return cls(
             lr=column([member.lr for member in members]),
             decay=column([member.weight_decay for member in members]),
-            cosine=torch.tensor([member.schedule == "cosine" for member in members], device=device),
+            schedule=torch.tensor([SCHEDULES.index(member.schedule) for member in members], device=device),
             warmup=column([float(member.warmup) for member in members]),
             seed=torch.tensor([member.seed for member in members], device=device),
             steps=steps,
@@ -62,13 +64,18 @@ class Rates:
         """Each member's learning rate at its own step, counted from 0.
 
         It rises in equal steps through the warm-up, reaching its height at the last of them; then it stays,
-        or falls to zero along half a cosine.
+        or falls to zero along half a cosine, or stays and falls to zero along a straight line at the end.
         """
         now = step.double()
         rising = torch.clamp((now + 1) / self.warmup.clamp(min=1), max=1)
         share = torch.clamp((now - self.warmup) / (self.steps - self.warmup).clamp(min=1), min=0, max=1)
-        falling = torch.where(self.cosine, 0.5 * (1 + torch.cos(math.pi * share)), 1)
-        return self.lr * rising * falling
+        along_cosine = 0.5 * (1 + torch.cos(math.pi * share))
+        at_the_end = torch.clamp((1 - share) / _LAST_PART, max=1)
+        height = torch.where(self._is("cosine"), along_cosine, torch.where(self._is("wsd"), at_the_end, 1))
+        return self.lr * rising * height
+
+    def _is(self, schedule: Schedule) -> Bool[Tensor, "member"]:
+        return self.schedule == SCHEDULES.index(schedule)
 
 
 @dataclass(kw_only=True)

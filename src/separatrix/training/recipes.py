@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from separatrix.options import check_types, option, require
 from separatrix.record_checks import require_kind
 from separatrix.records import JsonObject, Reader, Record
 
-__all__ = ["Against", "Curriculum", "Halving", "Member", "Training"]
+__all__ = ["SCHEDULES", "Against", "Curriculum", "Halving", "Member", "Schedule", "Training"]
 
-Schedule = Literal["constant", "cosine"]
+Schedule = Literal["constant", "cosine", "wsd"]
+SCHEDULES: Final[tuple[Schedule, ...]] = get_args(Schedule)
 Precision = Literal["float32", "bfloat16", "float64"]
 Stop = Literal["each", "first", "never"]
 
@@ -74,13 +75,13 @@ class Member(Record):
             lr=read.measured("lr"),
             seed=read.count("seed"),
             weight_decay=read.measured("weight_decay"),
-            schedule=read.choice("schedule", ("constant", "cosine")),
+            schedule=read.choice("schedule", SCHEDULES),
             warmup=read.count("warmup"),
         )
 
     def __str__(self) -> str:
         extra = f", weight decay {self.weight_decay:g}" if self.weight_decay else ""
-        extra += ", cosine" if self.schedule == "cosine" else ""
+        extra += "" if self.schedule == "constant" else f", {self.schedule}"
         extra += f", warm-up {self.warmup:,}" if self.warmup else ""
         return f"lr {self.lr:g}, seed {self.seed}{extra}"
 
