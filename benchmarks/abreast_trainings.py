@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +29,14 @@ import torch
 from benchmarks.abreast import SIZES, expected, job_of
 from benchmarks.markdown import table
 from separatrix.experiments.gains import gains_measured
+from separatrix.experiments.lanes import Part, spans_of
 from separatrix.experiments.local import LocalEngine
-from separatrix.experiments.rates import seconds_per_step, size_of
+from separatrix.experiments.rates import PREPARED_START, seconds_per_step, size_of
 from separatrix.experiments.scheduling import work_of
 from separatrix.files import written_whole
 from separatrix.store import Store
 from separatrix.training.jobs import Job
+from separatrix.training.stretches import stretches_of
 
 HERE = Path(__file__).parent
 DATA = HERE / "results" / "abreast_trainings.json"
@@ -44,11 +47,13 @@ _STEPS_DIVIDE: Final = 64
 _FIRST_STEPS: Final = 64
 _PAGE = """# Whole trainings abreast on one GPU
 
-{where}. `python -m benchmarks.abreast_trainings` measures: populations of S's figures as the paper's budget
-trains them, with looks, checkpoints and the last test, each for as many steps as take it about as long
-alone; their code is in the compiler's cache. *Projected* is what projections say of their steps, without
-looks and beginnings. Of several times, abreast came first and last. *Apart* is the most by which the
-accuracy of a member differs between the two ways, in points.
+{where}. `python -m benchmarks.abreast_trainings` measures: populations of S's figures as
+the paper's budget trains them, with looks, checkpoints and the last test, each for as many steps as take it
+about as long alone; their code is in the compiler's cache. Trainings so short spend much of their time on
+beginning and on looks. *Steps* is what steps alone would gain, by what equal populations gained. *Reckoned*
+is what plans say of the whole, in turn and abreast; they give each population {start:.0f} seconds to
+begin in. Of several times, abreast came first and last. *Apart* is the most by which the accuracy of a
+member differs between the two ways, in points.
 
 {rows}
 """
@@ -94,6 +99,7 @@ def compared(jobs: Sequence[Job], *, lanes: int, device: str, once: bool = False
         "seconds": taken[lanes],
         "seconds_in_turn": taken[1],
         "projected": projected(jobs, lanes=lanes),
+        "reckoned": {str(count): reckoned(jobs, lanes=count) for count in (1, lanes)},
         "apart": max(abs(alone[key] - beside[key]) for key in alone),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "torch": torch.__version__,
@@ -131,6 +137,19 @@ def projected(jobs: Sequence[Job], *, lanes: int) -> float:
     return expected(work, gains_measured(), lanes=lanes)
 
 
+def reckoned(jobs: Sequence[Job], *, lanes: int) -> float:
+    """The seconds that plans say of jobs whose code is compiled, so many at a time."""
+    gains, parts = gains_measured(), []
+    for job in jobs:
+        size, known = size_of(job), seconds_per_step(job)
+        assert size is not None
+        assert known is not None
+        looks = sum(one.looked_at for one in stretches_of(job)) / job.training.batch
+        seconds = known.seconds * (job.training.steps + looks)
+        parts.append([Part(alone=seconds, compiling=PREPARED_START, speed=partial(gains.speed, size))])
+    return max(span.ended for span in spans_of(parts, lanes=lanes))
+
+
 def page(rows: Sequence[Row]) -> str:
     """The figures as a table."""
     lines = [
@@ -142,13 +161,24 @@ def page(rows: Sequence[Row]) -> str:
             row["abreast"],
             f"{sum(row['seconds_in_turn']) / sum(row['seconds']):.2f}",
             f"{row['projected']:.2f}",
+            ", ".join(f"{row['reckoned'][str(count)]:.0f}" for count in (1, row["abreast"])),
             f"{row['apart']:.2f}",
         )
         for row in rows
     ]
-    head = ("populations", "members", "s in turn", "s abreast", "at a time", "gain", "projected", "apart")
+    head = (
+        "populations",
+        "members",
+        "s in turn",
+        "s abreast",
+        "at a time",
+        "gain",
+        "steps",
+        "reckoned s",
+        "apart",
+    )
     where = f"{rows[0]['device']}, torch {rows[0]['torch']}" if rows else "Not run"
-    return _PAGE.format(where=where, rows=table(head, lines) if lines else "Not run.")
+    return _PAGE.format(where=where, start=PREPARED_START, rows=table(head, lines) if lines else "Not run.")
 
 
 def _say(line: str) -> None:

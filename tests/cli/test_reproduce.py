@@ -222,15 +222,36 @@ def test_the_plan_of_a_paper_has_its_price() -> None:
     ran = reproduce("s-fig2", "--budget", "paper", "--plan")
     narrow(ran.out)
     assert "50 populations take at most about" in " ".join(ran.out.split())
-    assert "With --abreast 4 all of it would take about" in " ".join(ran.out.split())
+    assert "with halving, 4 abreast." in " ".join(ran.out.split())
     answer = reproduce("s-fig2", "--budget", "paper", "--plan", "--json").answer
     assert answer["h200_minutes"] > 60
-    proposed = answer["projection"]["proposed"]
-    assert proposed["abreast"] == 4
-    assert 0 < 60 * proposed["hours"] < 0.9 * answer["h200_minutes"]
+    usual = answer["projection"]
+    assert usual["abreast"] == 4
+    assert 0 < usual["hours"] < 0.9 * usual["hours_in_turn"]
     for other in (("--abreast", "1"), ("--processes", "2"), ("--device", "cpu")):
-        asked = reproduce("s-fig2", "--budget", "paper", "--plan", "--json", *other).answer
-        assert asked["projection"]["proposed"] is None, "the user has chosen"
+        asked = reproduce("s-fig2", "--budget", "paper", "--plan", "--json", *other).answer["projection"]
+        assert (asked["abreast"], asked["proposed"]) == (1, None), "the user has chosen"
+        assert asked["hours"] == usual["hours_in_turn"]
+
+
+def test_the_engine_has_as_many_at_once_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in (4, 1):
+        monkeypatch.setattr(experimenting, "with_room", lambda lanes, *, device, room=room: min(lanes, room))
+        found = {
+            given: experimenting.local_engine(Asked(name="s-fig2", budget="paper", abreast=given)).abreast
+            for given in (None, 1, 2)
+        }
+        assert found == {None: room, 1: 1, 2: 2}, "who says how many gets them"
+
+
+@pytest.mark.slow
+def test_the_plan_of_a_quick_look_says_what_more_at_once_would_save() -> None:
+    assert "With --abreast 4 all of it would take about" in " ".join(
+        reproduce("s-fig2", "--budget", "quick", "--plan").out.split()
+    )
+    proposed = reproduce("s-fig2", "--budget", "quick", "--plan", "--json").answer["projection"]
+    assert (proposed["abreast"], proposed["proposed"]["abreast"]) == (1, 4)
+    assert 0 < proposed["proposed"]["hours"] < 0.9 * proposed["hours"]
 
 
 def test_show_has_the_store_and_what_is_published(

@@ -58,6 +58,32 @@ def test_what_was_asked_before_there_were_pairs_is_understood(
     assert last_asked("s-fig2", tmp_path) == Asked(name="s-fig2", lengths=lengths)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("given", "lanes"),
+    [
+        ({"budget": "paper"}, 4),
+        ({"budget": "paper", "device": "cuda:1"}, 4),
+        ({"budget": "paper", "abreast": 1}, 1),
+        ({"budget": "paper", "processes": 2}, 1),
+        ({"budget": "paper", "engine": "ray"}, 1),
+        ({"budget": "paper", "device": "cpu"}, 1),
+        ({"budget": "quick"}, 1),
+        ({"budget": "quick", "abreast": 3}, 3),
+        ({}, 1),
+    ],
+)
+def test_several_jobs_at_once_are_usual_where_they_are_long(given: dict[str, Any], lanes: int) -> None:
+    assert Asked(name="s-fig2", **given).lanes == lanes
+
+
+def test_what_was_asked_before_several_at_once_were_usual_is_left_open(tmp_path: Path) -> None:
+    remember(Asked(name="s-fig2", budget="paper"), tmp_path)
+    assert "abreast" not in json.loads((tmp_path / "experiments" / "s-fig2.json").read_text())
+    one = Asked(name="s-fig3", budget="paper", abreast=1)
+    remember(one, tmp_path)
+    assert last_asked("s-fig3", tmp_path) == one
+
+
 def test_lengths_come_in_ways_that_there_are() -> None:
     with pytest.raises(InvalidInput, match="An experiment's lengths is one of all, bands, pairs; got 'some'"):
         Asked(name="s-fig2", lengths="some")  # type: ignore[arg-type]

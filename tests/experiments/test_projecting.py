@@ -13,6 +13,7 @@ from benchmarks import reproduction, step_rates
 
 from separatrix.errors import InvalidInput
 from separatrix.experiments import study_of
+from separatrix.experiments.asked import LANES
 from separatrix.experiments.cells import Study
 from separatrix.experiments.gains import Gains
 from separatrix.experiments.projecting import projection_of
@@ -323,7 +324,7 @@ def test_a_report_is_made_of_any_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "| 1 of 50 |" in page
     assert "| ≤ 12 h |" in page
     assert "| ≤ 40 h |" in page
-    assert f"| {reproduction.ABREAST} abreast |" in page
+    assert f"| {LANES} abreast |" in page
     for name in step_rates.FIGURES:
         cases = data["experiments"][name]
         assert cases["final, halving, abreast"]["hours"] <= cases["final, halving"]["hours"]

@@ -107,6 +107,19 @@ def test_jobs_abreast_bring_what_jobs_one_by_one_bring(tmp_path: Path) -> None:
     assert names == {job.short_name for job in packed(part)}
 
 
+@pytest.mark.parametrize(
+    ("kind", "gigabytes", "lanes"), [("cuda", 80, 4), ("cuda", 40, 1), ("cuda", None, 1), ("cpu", 500, 1)]
+)
+def test_several_at_once_want_a_large_gpu(
+    monkeypatch: pytest.MonkeyPatch, kind: str, gigabytes: int | None, lanes: int
+) -> None:
+    monkeypatch.setattr(local, "chosen_device", lambda _: torch.device(kind))
+    memory = None if gigabytes is None else gigabytes * 10**9
+    monkeypatch.setattr("separatrix.training.ahead.memory_of", lambda _: memory)
+    assert local.with_room(4, device="auto") == lanes
+    assert local.with_room(1, device="auto") == 1
+
+
 def test_who_finds_no_memory_abreast_is_done_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = packed(chosen(FEW, columns=[8]))
     begun, told = threading.Barrier(2), list[str]()

@@ -23,7 +23,7 @@ from separatrix.experiments.asked import READS, Asked
 from separatrix.experiments.cells import Study
 from separatrix.experiments.engines import Engine, Failure, Ran, Tell
 from separatrix.experiments.illustrations import Illustration
-from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.local import LocalEngine, with_room
 from separatrix.experiments.measurements import read_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.projecting import projection_of
@@ -194,7 +194,7 @@ def require_gpu(work: Sequence[tuple[Asked, Study]], store: Store | None) -> Non
 
 
 def _price(work: Sequence[tuple[Asked, Study]]) -> str:
-    projections = [projection_of(study, abreast=asked.abreast) for asked, study in work]
+    projections = [projection_of(study, abreast=asked.lanes) for asked, study in work]
     jobs = [job for one in projections for job in (*one.jobs, *one.further)]
     unknown = sum(job.seconds is None for job in jobs)
     if unknown == len(jobs):
@@ -244,10 +244,11 @@ def owed_further(study: Study, store: Store | None) -> int:
 
 def local_engine(asked: Asked, observer: Observer | None = None) -> LocalEngine:
     """This machine, as it was asked to be used; what makes no sense is refused."""
+    usual = asked.abreast is None
     return LocalEngine(
         device=asked.device,
         processes=asked.processes,
-        abreast=asked.abreast,
+        abreast=with_room(asked.lanes, device=asked.device) if usual else asked.lanes,
         seats=asked.seats,
         minutes=asked.minutes,
         observer=observer,

@@ -19,6 +19,7 @@ from separatrix.cli.surroundings import Terminated
 from separatrix.errors import InvalidInput
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.asked import (
+    LANES,
     READS,
     Asked,
     BudgetName,
@@ -45,8 +46,6 @@ _ONLY: Final = {
 }
 """Settings that one engine has and the other has not."""
 
-_LANES: Final = 4
-"""So many jobs at once are proposed where none were asked for."""
 _PART: Final = Group("What is run", sort_key=1.2)
 _HOW: Final = Group("How it is trained", sort_key=1.4)
 _MODELS: Final = Group(f"Models on disk, for {READS}", sort_key=1.6)
@@ -118,7 +117,10 @@ def reproduce(
     ] = None,
     abreast: Annotated[
         Whole | None,
-        Parameter(help="Jobs at once on one GPU, without processes. [default: 1]", group=_WHERE),
+        Parameter(
+            help="Jobs at once on one GPU, in one process. [default: 4 for paper on a large GPU, else 1]",
+            group=_WHERE,
+        ),
     ] = None,
     seats: Annotated[Whole | None, Parameter(help="Most members trained side by side.", group=_WHERE)] = None,
     minutes: Annotated[
@@ -343,7 +345,7 @@ class _Call:
                 left=still_to_do(asked, study, store),
                 owed=owed_further(study, store),
                 projection=projection_of(
-                    study, solved=solved, abreast=asked.abreast, proposed=self._proposed(asked)
+                    study, solved=solved, abreast=asked.lanes, proposed=self._proposed(asked)
                 ),
             )
             for asked, study in self._work()
@@ -354,7 +356,7 @@ class _Call:
     def _proposed(self, asked: Asked) -> int | None:
         """As many jobs at once as may be worth while, if that was left open."""
         usual = asked.engine == "local" and asked.processes == 1 and not asked.device.startswith("cpu")
-        return _LANES if usual and asked.abreast == 1 and "abreast" not in self.given else None
+        return LANES if usual and asked.abreast is None and asked.lanes == 1 else None
 
     def look_up(self) -> int:
         """Show what is known, and train nothing."""

@@ -15,8 +15,9 @@ from typing import get_args
 
 from separatrix.errors import SeparatrixError
 from separatrix.experiments import EXPERIMENTS, study_of
+from separatrix.experiments.asked import usual_lanes
 from separatrix.experiments.cells import chosen
-from separatrix.experiments.local import LocalEngine
+from separatrix.experiments.local import LocalEngine, with_room
 from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.reproducing import reproduce
 from separatrix.store import Store, default_place
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         engine = LocalEngine(
             device=options.device,
             processes=options.processes,
-            abreast=options.abreast,
+            abreast=_lanes(options),
             minutes=options.minutes,
             observer=LinesView(sys.stderr),
         )
@@ -92,9 +93,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--processes", type=int, default=1, help="jobs at once, side by side on one GPU too (MPS)"
     )
-    parser.add_argument("--abreast", type=int, default=1, help="jobs at once on one GPU, without processes")
+    parser.add_argument("--abreast", type=int, help="jobs at once on one GPU, without processes")
     parser.add_argument("--minutes", type=float, help="end after so long; the rest is for the next call")
     return parser
+
+
+def _lanes(options: argparse.Namespace) -> int:
+    if options.abreast is not None:
+        return int(options.abreast)
+    return with_room(usual_lanes(options.budget, processes=options.processes), device=options.device)
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from separatrix.experiments.protocols import Settings
 
 __all__ = [
+    "LANES",
     "READS",
     "Asked",
     "BudgetName",
@@ -28,6 +29,7 @@ __all__ = [
     "SearchName",
     "last_asked",
     "remember",
+    "usual_lanes",
 ]
 
 BudgetName = Literal["smoke", "quick", "paper"]
@@ -36,6 +38,8 @@ LengthsName = Literal["all", "bands", "pairs"]
 SearchName = Literal["grid", "optuna"]
 EngineName = Literal["local", "ray"]
 
+LANES: Final = 4
+"""So many jobs at once are usual, or proposed, on one large GPU."""
 READS: Final = "w-hotpot"
 """The experiment that asks models of the user's own, and trains none."""
 _FOLDER: Final = "experiments"
@@ -72,7 +76,8 @@ class Asked(Record):
     engine: EngineName = "local"
     device: str = "auto"
     processes: int = 1
-    abreast: int = 1
+    abreast: int | None = None
+    """Jobs at once on one GPU; as many as are usual if nobody said it."""
     seats: int | None = None
     minutes: float | None = None
     address: str | None = None
@@ -100,6 +105,14 @@ class Asked(Record):
             self.seats is None or self.seats >= 1,
             f"A population has at least one seat; got seats={self.seats}.",
         )
+
+    @property
+    def lanes(self) -> int:
+        """Jobs at once where there is a large GPU."""
+        if self.abreast is not None:
+            return self.abreast
+        own = self.engine == "local" and not self.device.startswith("cpu")
+        return usual_lanes(self.budget, processes=self.processes) if own else 1
 
     @property
     def settings(self) -> Settings:
@@ -144,7 +157,7 @@ class Asked(Record):
             "engine": self.engine,
             "device": self.device,
             "processes": self.processes,
-            **({} if self.abreast == 1 else {"abreast": self.abreast}),
+            **({} if self.abreast is None else {"abreast": self.abreast}),
             "seats": self.seats,
             "minutes": self.minutes,
             "address": self.address,
@@ -173,7 +186,7 @@ class Asked(Record):
             engine=read.choice("engine", get_args(EngineName)),
             device=read.text("device"),
             processes=read.count("processes"),
-            abreast=read.count("abreast") if read.has("abreast") else 1,
+            abreast=read.count("abreast") if read.has("abreast") else None,
             seats=read.optional_count("seats"),
             minutes=None if read.skip_null("minutes") else read.measured("minutes"),
             address=read.optional_text("address"),
@@ -190,6 +203,13 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "search": get_args(SearchName),
     "engine": get_args(EngineName),
 }
+
+
+def usual_lanes(budget: BudgetName, *, processes: int = 1) -> int:
+    """Jobs at once on one large GPU if nobody says how many: several where each is at work for minutes, most
+    of them with a single member, and one where compiling is most of it.
+    """
+    return LANES if budget == "paper" and processes == 1 else 1
 
 
 def remember(asked: Asked, store: Path) -> None:

@@ -30,16 +30,21 @@ from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
 from separatrix.training.abreast import Lane, require_lanes, run_abreast
-from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
+from separatrix.training.ahead import Ahead, child_environment, compiling_ahead, has_room
 from separatrix.training.jobs import Job, Plan
 from separatrix.training.memory import ran_out
 from separatrix.training.running import Observer, OutOfTime, chosen_device, run_job
 
-__all__ = ["LocalEngine"]
+__all__ = ["LocalEngine", "with_room"]
 
 _BETWEEN: Final = 0.1
 _GRACE: Final = 60.0
 """Seconds that a process has to save what it was at."""
+
+
+def with_room(lanes: int, *, device: str) -> int:
+    """So many jobs at once on a large GPU, and one elsewhere."""
+    return lanes if lanes > 1 and has_room(chosen_device(device)) else 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ def s_fig3(settings: Settings) -> Study:
                 columns=settings.of(smoke=(4, 8), quick=(50, 100), paper=(20, 50, 75, 100, 200, 400)),
                 task=lambda n: task("index-lookup", n=n, alphabet=8 if settings.small else 64),
                 published="s_fig3_mamba_width",
-                quick_steps=60_000,
+                quick_steps=120_000,
             ),
         ),
     )

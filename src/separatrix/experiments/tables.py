@@ -150,11 +150,13 @@ def _choices(one: CellOutcome) -> Iterator[str]:
         yield f"the best run's weights began by {best.initial}"
     if best.positions == "none":
         yield "the best run has no table of positions"
+    otherwise = []
     if best.schedule not in {member.schedule for job in one.cell.jobs for member in job.members}:
-        yield f"the best run's rate {_GOES_ON[best.schedule]}"
+        otherwise.append(f"rate {_GOES_ON[best.schedule]}")
     if best.clip not in {job.training.clip for job in one.cell.jobs}:
-        cut = f"cut to {best.clip:g}" if best.clip else "not cut"
-        yield f"the best run's gradients are {cut}"
+        otherwise.append(f"gradients are {f'cut to {best.clip:g}' if best.clip else 'not cut'}")
+    if otherwise:
+        yield f"the best run's {' and its '.join(otherwise)}"
 
 
 def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:

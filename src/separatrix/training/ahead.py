@@ -33,7 +33,7 @@ from separatrix.training.running import chosen_device, prepare_job
 from separatrix.training.stretches import stretches_of
 from separatrix.training.views import in_one_line
 
-__all__ = ["Ahead", "child_environment", "compiling_ahead", "main", "started", "to_compile"]
+__all__ = ["Ahead", "child_environment", "compiling_ahead", "has_room", "main", "started", "to_compile"]
 
 Found = TypeVar("Found")
 _SHARE_OF_MEMORY: Final = 0.25
@@ -110,6 +110,11 @@ def _populations(job: Job, seats: int | None) -> Iterator[Job]:
             yield replace(job, members=job.members[: stretch.rows], training=undropped)
 
 
+def has_room(device: torch.device) -> bool:
+    """Whether it is a GPU with memory to spare beside one population."""
+    return device.type == "cuda" and (memory_of(device) or 0) >= _LEAST_MEMORY
+
+
 @contextmanager
 def compiling_ahead(
     jobs: Sequence[Job],
@@ -129,10 +134,8 @@ def compiling_ahead(
     `tell` is told when the block ends.
     """
     where = chosen_device(device)
-    rest = (
-        to_compile(jobs, seats=seats, lanes=lanes) if where.type == "cuda" and compiled is not False else ()
-    )
-    if not rest or (memory_of(where) or 0) < _LEAST_MEMORY:
+    rest = to_compile(jobs, seats=seats, lanes=lanes) if has_room(where) and compiled is not False else ()
+    if not rest:
         yield Ahead()
         return
     words = ["--device", str(where), "--backend", backend, *(["--own-code"] if own_code else [])]
