@@ -90,7 +90,9 @@ def test_processes_bring_what_one_process_brings(tmp_path: Path) -> None:
     found = reproduce(part, there, engine=LocalEngine(device="cpu", processes=2), tell=told.append)
     assert not found.failed
     assert summary(part, there) == summary(part, here)
-    assert sum("done in" in line for line in told) == 2
+    done = {line.partition(" done in ")[0] for line in told if " done in " in line}
+    assert done == {job.short_name for job in packed(part)}, "lines tell the widths of a model apart"
+    assert {name for name in done if any(line.startswith(f"[{name}] ") for line in told)} == done
     assert all("abreast" in run.provenance for run in there.runs()), "two processes shared one processor"
 
 

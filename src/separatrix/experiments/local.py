@@ -130,7 +130,7 @@ class LocalEngine:
                 return Ran(done=number - len(failed), failed=tuple(failed), interrupted=True)
             except (SeparatrixError, MemoryError, RuntimeError) as error:
                 failed.append(Failure(job=job, reason=_reason(error)))
-                tell(f"{_named(job)} failed: {failed[-1].reason}")
+                tell(f"{job.short_name} failed: {failed[-1].reason}")
         return Ran(done=len(jobs) - len(failed), failed=tuple(failed))
 
 
@@ -216,7 +216,7 @@ class _Pool:
         with stream:
             for line in stream:
                 child.last.append(line.strip())
-                self._tell(f"[{_named(child.job)}] {line.strip()}")
+                self._tell(f"[{child.job.short_name}] {line.strip()}")
 
     def _reap(self) -> None:
         for child in [child for child in self._children if child.process.poll() is not None]:
@@ -224,7 +224,7 @@ class _Pool:
             took = time.monotonic() - child.started
             if child.process.returncode == 0:
                 self._done += 1
-                self._tell(f"{_named(child.job)} done in {took:,.0f} s")
+                self._tell(f"{child.job.short_name} done in {took:,.0f} s")
             else:
                 said = " ".join(child.last) or f"its process ended with {child.process.returncode}"
                 self._failed.append(Failure(job=child.job, reason=said))
@@ -262,7 +262,3 @@ def _devices(device: str) -> list[str]:
 
     count = torch.cuda.device_count() if device in {"auto", "cuda"} else 0
     return [f"cuda:{number}" for number in range(count)] if count > 1 else ["cuda" if count else device]
-
-
-def _named(job: Job) -> str:
-    return f"{job.model.name} on {job.task}"

@@ -123,10 +123,11 @@ class Job(Record):
     @property
     def short_name(self) -> str:
         """The model and the task in a few words."""
-        layers, width = (self.model.params.get(name, "?") for name in ("layers", "width"))
+        sizes = [self.model.params[name] for name in ("layers", "width") if name in self.model.params]
+        size = f"-({','.join(map(str, sizes))})" if sizes else ""
         form = self.task.params.get("form")
         task = f"{self.task.name} {form}" if form else self.task.name
-        return f"{self.model.name}-({layers},{width}) on {task} at {self.built_task.n:,}"
+        return f"{self.model.name}{size} on {task} at {self.built_task.n:,}"
 
     @property
     def key(self) -> str:
