@@ -42,6 +42,7 @@ HERE = Path(__file__).parent
 DATA = HERE / "results" / "abreast_trainings.json"
 Row = dict[str, Any]
 LOOKS: Final = 4
+_RATE: Final = 1e-3
 _STEPS_DIVIDE: Final = 64
 """Steps and looks are to be multiples of the bands."""
 _FIRST_STEPS: Final = 64
@@ -53,7 +54,8 @@ about as long alone; their code is in the compiler's cache. Trainings so short s
 beginning and on looks. *Steps* is what steps alone would gain, by what equal populations gained. *Reckoned*
 is what plans say of the whole, in turn and abreast; they give each population {start:.0f} seconds to
 begin in. Of several times, abreast came first and last. *Apart* is the most by which the accuracy of a
-member differs between the two ways, in points.
+member differs between the two ways, in points, and *accuracy* the range of those that came one after
+another: who has learned nothing yet is nowhere apart.
 
 {rows}
 """
@@ -74,7 +76,9 @@ def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -
 
 
 def for_steps(job: Job, steps: int) -> Job:
-    """The job to its last step, with a few looks on the way."""
+    """The job to its last step, with a few looks on the way; one member has a rate that learns early."""
+    if len(job.members) == 1:
+        job = replace(job, members=(replace(job.members[0], lr=_RATE),))
     training = replace(job.training, steps=steps, eval_every=steps // LOOKS, stop="never", halving=None)
     return replace(job, training=training)
 
@@ -101,6 +105,7 @@ def compared(jobs: Sequence[Job], *, lanes: int, device: str, once: bool = False
         "projected": projected(jobs, lanes=lanes),
         "reckoned": {str(count): reckoned(jobs, lanes=count) for count in (1, lanes)},
         "apart": max(abs(alone[key] - beside[key]) for key in alone),
+        "accuracies": sorted(alone.values()),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "torch": torch.__version__,
     }
@@ -163,6 +168,7 @@ def page(rows: Sequence[Row]) -> str:
             f"{row['projected']:.2f}",
             ", ".join(f"{row['reckoned'][str(count)]:.0f}" for count in (1, row["abreast"])),
             f"{row['apart']:.2f}",
+            _range(row.get("accuracies", ())),
         )
         for row in rows
     ]
@@ -176,9 +182,14 @@ def page(rows: Sequence[Row]) -> str:
         "steps",
         "reckoned s",
         "apart",
+        "accuracy",
     )
     where = f"{rows[0]['device']}, torch {rows[0]['torch']}" if rows else "Not run"
     return _PAGE.format(where=where, start=PREPARED_START, rows=table(head, lines) if lines else "Not run.")
+
+
+def _range(accuracies: Sequence[float]) -> str:
+    return f"{min(accuracies):.1f}–{max(accuracies):.1f}" if accuracies else "not kept"
 
 
 def _say(line: str) -> None:
@@ -192,7 +203,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12.0, help="of steps for each population")
     parser.add_argument("--lanes", type=int, default=4, help="jobs at a time")
     parser.add_argument("--members", type=int, default=1, choices=range(1, 8), metavar="1-7")
-    parser.add_argument("--sizes", type=int, default=8, choices=range(2, len(SIZES) + 1), metavar="2-26")
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        default=8,
+        choices=range(2, len(SIZES) + 1),
+        metavar=f"2-{len(SIZES)}",
+        help="so many of the sizes, those first on which most hours rest",
+    )
     parser.add_argument("--once", action="store_true", help="time each way once")
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--page", action="store_true", help="only write the page")

@@ -234,14 +234,14 @@ def test_the_plan_of_a_paper_has_its_price() -> None:
         assert asked["hours"] == usual["hours_in_turn"]
 
 
-def test_the_engine_has_as_many_at_once_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (4, 1):
-        monkeypatch.setattr(experimenting, "with_room", lambda lanes, *, device, room=room: min(lanes, room))
-        found = {
-            given: experimenting.local_engine(Asked(name="s-fig2", budget="paper", abreast=given)).abreast
-            for given in (None, 1, 2)
-        }
-        assert found == {None: room, 1: 1, 2: 2}, "who says how many gets them"
+@pytest.mark.parametrize(("given", "lanes"), [(None, 4), (1, 1), (2, 2)])
+def test_who_says_how_many_at_once_gets_them_on_any_gpu(given: int | None, lanes: int) -> None:
+    engine = experimenting.local_engine(Asked(name="s-fig2", budget="paper", abreast=given))
+    assert (engine.abreast, engine.with_room) == (lanes, given is None)
+
+
+def test_a_plan_for_a_gpu_needs_none() -> None:
+    assert reproduce("tiny", "--budget", "paper", "--plan", "--device", "cuda").code == 0
 
 
 @pytest.mark.slow

@@ -179,7 +179,7 @@ def test_a_job_that_fails_is_told_and_the_others_go_on(place: Path, monkeypatch:
     monkeypatch.setattr(local, "run_job", fail)
     ran = run("reproduce", "tiny", "--rows", "TF")
     assert ran.code == 1
-    assert 'Failed: transformer on index-lookup(n=3, alphabet=2, lengths="varied"): It fell over.' in ran.err
+    assert "Failed: transformer-(1,8) on index-lookup at 3: It fell over." in ran.err
     said = "Not all could be done; `separatrix reproduce tiny --resume` goes on from the last checkpoints."
     assert ran.err.splitlines()[-1] == said
     assert "not run" in ran.out

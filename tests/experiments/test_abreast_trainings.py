@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from benchmarks import abreast_trainings
 
@@ -31,6 +33,10 @@ def test_both_ways_are_timed_and_learn_the_same(monkeypatch: pytest.MonkeyPatch)
     assert min(*row["seconds"], *row["seconds_in_turn"]) > 0
     assert 1 <= row["projected"] <= 2
     assert row["apart"] < 5  # of 40 examples one is 2.5 points
+    assert len(row["accuracies"]) == 4
+    assert all(0 < seconds < 100 for seconds in row["reckoned"].values())
+    assert row["reckoned"].keys() == {"1", "2"}
+    assert row["reckoned"]["2"] < row["reckoned"]["1"]
     page = abreast_trainings.page([row])
     assert "mamba-(2,16) on index-lookup at 8, lstm-(2,16) on index-lookup at 8" in page
 
@@ -50,6 +56,18 @@ def test_each_population_has_about_as_much_to_do() -> None:
         assert 9 < rate.seconds * job.training.steps < 11
         assert abreast_trainings.LOOKS * job.training.eval_every == job.training.steps
         assert job.training.eval_every % job.training.bands == 0
+
+
+@pytest.mark.slow
+def test_each_way_can_be_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abreast_trainings, "_FIRST_STEPS", 4)
+    row = abreast_trainings.compared([small("mamba"), small("lstm")], lanes=2, device="cpu", once=True)
+    assert len(row["seconds"]) == len(row["seconds_in_turn"]) == 1
+
+
+def test_the_page_is_that_of_the_figures() -> None:
+    data = abreast_trainings.DATA
+    assert data.with_suffix(".md").read_text() == abreast_trainings.page(json.loads(data.read_text()))
 
 
 def test_there_is_a_page_before_there_are_figures() -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -110,16 +111,48 @@ def test_jobs_abreast_bring_what_jobs_one_by_one_bring(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "gigabytes", "lanes"), [("cuda", 80, 4), ("cuda", 40, 1), ("cuda", None, 1), ("cpu", 500, 1)]
+    ("kind", "gigabytes", "lanes"), [("cuda", 140, 2), ("cuda", 80, 1), ("cuda", None, 1), ("cpu", 500, 1)]
 )
-def test_several_at_once_want_a_large_gpu(
-    monkeypatch: pytest.MonkeyPatch, kind: str, gigabytes: int | None, lanes: int
+def test_several_at_once_are_usual_on_a_large_gpu_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, gigabytes: int | None, lanes: int
 ) -> None:
-    monkeypatch.setattr(local, "chosen_device", lambda _: torch.device(kind))
     memory = None if gigabytes is None else gigabytes * 10**9
-    monkeypatch.setattr("separatrix.training.ahead.memory_of", lambda _: memory)
-    assert local.with_room(4, device="auto") == lanes
-    assert local.with_room(1, device="auto") == 1
+    monkeypatch.setattr(local, "chosen_device", lambda _: torch.device(kind))
+    monkeypatch.setattr(local, "memory_of", lambda _: memory)
+    monkeypatch.setattr(local, "compiling_ahead", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(LocalEngine, "_here", lambda *_: Ran(done=1))
+    monkeypatch.setattr(LocalEngine, "_side_by_side", lambda *given: Ran(done=given[-1]))
+    jobs = packed(chosen(FEW, columns=[8]))
+    assert len(jobs) == 2
+    store = Store(tmp_path)
+    assert LocalEngine(abreast=4, with_room=True).run(jobs, store, tell=pytest.fail).done == lanes
+    assert LocalEngine(abreast=4).run(jobs, store, tell=pytest.fail).done == 2, (
+        "who asks for several gets them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "abreast", "with_room"),
+    [
+        (["--budget", "paper"], 4, True),
+        (["--budget", "paper", "--abreast", "1"], 1, False),
+        (["--budget", "paper", "--processes", "2"], 1, True),
+        (["--budget", "quick"], 1, True),
+        (["--abreast", "2"], 2, False),
+    ],
+)
+def test_the_small_command_has_the_same_usual_number_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], abreast: int, with_room: bool
+) -> None:
+    found: list[LocalEngine] = []
+
+    def not_reproduced(*_: object, engine: LocalEngine, **__: object) -> None:
+        found.append(engine)
+        raise InvalidInput("That is enough.")
+
+    monkeypatch.setattr("separatrix.experiments.__main__.reproduce", not_reproduced)
+    assert main(["s-fig3", *words, "--store", str(tmp_path)]) == 2
+    assert [(engine.abreast, engine.with_room) for engine in found] == [(abreast, with_room)]
 
 
 def test_who_finds_no_memory_abreast_is_done_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def test_one_that_fails_ends_no_other_and_is_told_at_once() -> None:
     found = abreast(work, said=said)
     assert (len(found.done), found.interrupted, found.for_later) == (4, False, ())
     assert found.failed == ((JOBS[1], "It cannot be."),)
-    assert said == [f"transformer on {JOBS[1].task} failed: It cannot be."]
+    assert said == [f"{JOBS[1].short_name} failed: It cannot be."]
 
 
 @pytest.mark.slow

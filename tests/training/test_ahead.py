@@ -304,7 +304,7 @@ def test_what_finds_no_room_or_is_wrong_is_passed_over(
     assert prepared == [(8, 8), (11, 11)]
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert said[0].startswith("transformer on index-lookup(n=10")
+    assert said[0].startswith("transformer-(1,16) on index-lookup at 10: ")
     assert said[0].endswith("Ten is not to my taste.")
     prepared.clear()
     _given(monkeypatch, 8, 9)

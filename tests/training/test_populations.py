@@ -131,7 +131,7 @@ def test_adam_is_torchs_own() -> None:
     packed = pack(population)
     state = OptimiserState.fresh(packed)
     rates = Rates.of(members, steps=12, device=torch.device("cpu"))
-    gradients = [[torch.randn_like(p) for p in packed.parameters] for _ in range(10)]
+    gradients = [[torch.randn_like(p) for p in packed.parameters] for _ in range(12)]  # up to the last step
     for gradient in gradients:
         update(packed, state, rates, torch.ones(4), packed.joined(gradient), clip=2.0)
     for row, member in enumerate(members):

@@ -23,6 +23,7 @@ from separatrix.tasks import task
 from separatrix.training import Halving, Job, Member, Observer, Training, load_run, run_job
 from separatrix.training.course import Course
 from separatrix.training.jobs import job_for
+from separatrix.training.recipes import SCHEDULES
 
 PROGRAM = """
 import json, sys
@@ -45,7 +46,9 @@ def small_job(*, steps: int = 60, halving: Halving | None = None, members: int =
     return job_for(
         task("index-lookup", n=8, alphabet=8),
         Transformer.Config(width=16, heads=2, ffn=16),
-        members=[Member(lr=3e-3, seed=seed, schedule="cosine", warmup=5) for seed in range(members)],
+        members=[
+            Member(lr=3e-3, seed=seed, schedule=SCHEDULES[-seed % 3], warmup=5) for seed in range(members)
+        ],
         training=Training(
             steps=steps,
             batch=8,

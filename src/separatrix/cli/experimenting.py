@@ -23,7 +23,7 @@ from separatrix.experiments.asked import READS, Asked
 from separatrix.experiments.cells import Study
 from separatrix.experiments.engines import Engine, Failure, Ran, Tell
 from separatrix.experiments.illustrations import Illustration
-from separatrix.experiments.local import LocalEngine, with_room
+from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.measurements import read_series
 from separatrix.experiments.outcomes import Known, StudyOutcome, fitting, outcome_of
 from separatrix.experiments.projecting import projection_of
@@ -244,11 +244,11 @@ def owed_further(study: Study, store: Store | None) -> int:
 
 def local_engine(asked: Asked, observer: Observer | None = None) -> LocalEngine:
     """This machine, as it was asked to be used; what makes no sense is refused."""
-    usual = asked.abreast is None
     return LocalEngine(
         device=asked.device,
         processes=asked.processes,
-        abreast=with_room(asked.lanes, device=asked.device) if usual else asked.lanes,
+        abreast=asked.lanes,
+        with_room=asked.abreast is None,
         seats=asked.seats,
         minutes=asked.minutes,
         observer=observer,

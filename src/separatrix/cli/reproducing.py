@@ -80,8 +80,8 @@ def reproduce(
     lengths: Annotated[
         LengthsName | None,
         Parameter(
-            help="With --budget paper: all in every step, bands that take turns where that is faster, or two "
-            "inputs a row where a model can. [default: pairs]",
+            help="All in every step, two inputs a row where a model can, or bands that take turns (with "
+            "--budget paper, for the others too). [default: pairs]",
             group=_HOW,
         ),
     ] = None,
@@ -422,7 +422,7 @@ class _Call:
             files = [] if folder is None else write_found(found, folder)
             kept = keep_runs(found, store)
             for failure in found.failed:
-                note(f"Failed: {failure.job.model.name} on {failure.job.task}: {failure.reason}")
+                note(f"Failed: {failure.job.short_name}: {failure.reason}")
             if self.json:
                 answers.append(fields_of(found, store=self.place, files=files, kept=kept))
             else:

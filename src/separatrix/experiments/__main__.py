@@ -17,7 +17,7 @@ from separatrix.errors import SeparatrixError
 from separatrix.experiments import EXPERIMENTS, study_of
 from separatrix.experiments.asked import usual_lanes
 from separatrix.experiments.cells import chosen
-from separatrix.experiments.local import LocalEngine, with_room
+from separatrix.experiments.local import LocalEngine
 from separatrix.experiments.protocols import Lengths, Settings
 from separatrix.experiments.reproducing import reproduce
 from separatrix.store import Store, default_place
@@ -49,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         engine = LocalEngine(
             device=options.device,
             processes=options.processes,
-            abreast=_lanes(options),
+            abreast=options.abreast
+            if options.abreast is not None
+            else usual_lanes(options.budget, processes=options.processes),
+            with_room=options.abreast is None,
             minutes=options.minutes,
             observer=LinesView(sys.stderr),
         )
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = reproduce(study, store, engine=engine, device=options.device, tell=_say)
             print(json.dumps(found.outcome.to_fields(), allow_nan=False), flush=True)
             for failure in found.failed:
-                _say(f"Failed: {failure.job.model.name} on {failure.job.task}: {failure.reason}")
+                _say(f"Failed: {failure.job.short_name}: {failure.reason}")
             whole = whole and not found.failed and not found.interrupted
     except KeyboardInterrupt:
         _say("Interrupted; run the same again to go on from the last checkpoint.")
@@ -82,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--lengths",
         choices=get_args(Lengths),
         default="pairs",
-        help="all in every step, in bands that take turns, or two inputs a row; --budget paper",
+        help="all in every step, in bands that take turns, or two inputs a row; bands with --budget paper",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--panels", nargs="+", default=[], help="only these")
@@ -93,15 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--processes", type=int, default=1, help="jobs at once, side by side on one GPU too (MPS)"
     )
-    parser.add_argument("--abreast", type=int, help="jobs at once on one GPU, without processes")
+    parser.add_argument(
+        "--abreast",
+        type=int,
+        help="jobs at once on one GPU, in one process [4 for paper on a GPU of 120 GB, else 1]",
+    )
     parser.add_argument("--minutes", type=float, help="end after so long; the rest is for the next call")
     return parser
-
-
-def _lanes(options: argparse.Namespace) -> int:
-    if options.abreast is not None:
-        return int(options.abreast)
-    return with_room(usual_lanes(options.budget, processes=options.processes), device=options.device)
 
 
 def _say(text: str) -> None:

@@ -108,7 +108,7 @@ class Asked(Record):
 
     @property
     def lanes(self) -> int:
-        """Jobs at once where there is a large GPU."""
+        """Jobs at once: those that were asked for, or those that are usual where there is a large GPU."""
         if self.abreast is not None:
             return self.abreast
         own = self.engine == "local" and not self.device.startswith("cpu")

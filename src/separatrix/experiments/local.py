@@ -30,21 +30,20 @@ from separatrix.files import replace_file
 from separatrix.options import require
 from separatrix.store import Store
 from separatrix.training.abreast import Lane, require_lanes, run_abreast
-from separatrix.training.ahead import Ahead, child_environment, compiling_ahead, has_room
+from separatrix.training.ahead import Ahead, child_environment, compiling_ahead
 from separatrix.training.jobs import Job, Plan
-from separatrix.training.memory import ran_out
+from separatrix.training.memory import memory_of, ran_out
 from separatrix.training.running import Observer, OutOfTime, chosen_device, run_job
 
-__all__ = ["LocalEngine", "with_room"]
+__all__ = ["LocalEngine"]
 
 _BETWEEN: Final = 0.1
+_ROOM: Final = 120 * 10**9
+"""Bytes of a GPU on which several of the papers' populations find room side by side. On an H200 they were
+tried; where one finds none, it is done alone afterwards.
+"""
 _GRACE: Final = 60.0
 """Seconds that a process has to save what it was at."""
-
-
-def with_room(lanes: int, *, device: str) -> int:
-    """So many jobs at once on a large GPU, and one elsewhere."""
-    return lanes if lanes > 1 and has_room(chosen_device(device)) else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +56,8 @@ class LocalEngine:
     processes: int = 1
     abreast: int = 1
     """Jobs at once on one GPU, in one process."""
+    with_room: bool = False
+    """Whether it is so many on a large GPU alone, and one elsewhere."""
     seats: int | None = None
     compiled: bool | None = None
     minutes: float | None = None
@@ -79,13 +80,20 @@ class LocalEngine:
         """Do the jobs, here or in processes of their own."""
         if self.processes > 1:
             return _Pool(self, store, tell, self._until).run(jobs)
-        lanes = max(1, min(len(jobs), self.abreast))
+        lanes = self._lanes(len(jobs))
         with compiling_ahead(
             jobs, device=self.device, seats=self.seats, compiled=self.compiled, lanes=lanes, tell=tell
         ) as ahead:
             if lanes > 1:
                 return self._side_by_side(jobs, store, tell, ahead, lanes)
             return self._here(jobs, store, tell, ahead)
+
+    def _lanes(self, jobs: int) -> int:
+        lanes = max(1, min(jobs, self.abreast))
+        if lanes == 1 or not self.with_room:
+            return lanes
+        device = chosen_device(self.device)
+        return lanes if device.type == "cuda" and (memory_of(device) or 0) >= _ROOM else 1
 
     @cached_property
     def _until(self) -> float:

@@ -170,7 +170,7 @@ class _Lanes:
         except SeparatrixError as error:
             with self._lock:
                 self._failed.append((job, str(error)))
-                self._tell(f"{job.model.name} on {job.task} failed: {error}")
+                self._tell(f"{job.short_name} failed: {error}")
         except BaseException as error:
             with self._lock:
                 if isinstance(error, MemoryError | RuntimeError) and ran_out(error):

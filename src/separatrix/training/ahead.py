@@ -33,7 +33,7 @@ from separatrix.training.running import chosen_device, prepare_job
 from separatrix.training.stretches import stretches_of
 from separatrix.training.views import in_one_line
 
-__all__ = ["Ahead", "child_environment", "compiling_ahead", "has_room", "main", "started", "to_compile"]
+__all__ = ["Ahead", "child_environment", "compiling_ahead", "main", "started", "to_compile"]
 
 Found = TypeVar("Found")
 _SHARE_OF_MEMORY: Final = 0.25
@@ -110,7 +110,7 @@ def _populations(job: Job, seats: int | None) -> Iterator[Job]:
             yield replace(job, members=job.members[: stretch.rows], training=undropped)
 
 
-def has_room(device: torch.device) -> bool:
+def _has_room(device: torch.device) -> bool:
     """Whether it is a GPU with memory to spare beside one population."""
     return device.type == "cuda" and (memory_of(device) or 0) >= _LEAST_MEMORY
 
@@ -134,7 +134,7 @@ def compiling_ahead(
     `tell` is told when the block ends.
     """
     where = chosen_device(device)
-    rest = to_compile(jobs, seats=seats, lanes=lanes) if has_room(where) and compiled is not False else ()
+    rest = to_compile(jobs, seats=seats, lanes=lanes) if _has_room(where) and compiled is not False else ()
     if not rest:
         yield Ahead()
         return
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (SeparatrixError, MemoryError, RuntimeError) as error:
             if not ran_out(error):  # what finds no room is compiled when its turn comes
                 failed = True
-                print(in_one_line(f"{job.model.name} on {job.task}: {error}"), file=sys.stderr, flush=True)
+                print(in_one_line(f"{job.short_name}: {error}"), file=sys.stderr, flush=True)
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()

@@ -106,7 +106,7 @@ class _Flight:
 
     @property
     def name(self) -> str:
-        return f"{self.job.model.name} on {self.job.task}"
+        return self.job.short_name
 
 
 class _Work:
@@ -264,7 +264,7 @@ class _Work:
 
     def _fail(self, job: Job, reason: str) -> None:
         self._failed.append(Failure(job=job, reason=reason))
-        self._tell(f"{job.model.name} on {job.task} failed: {reason}")
+        self._tell(f"{job.short_name} failed: {reason}")
 
     def _end_all(self) -> None:
         """End the tasks that are still under way, and give their jobs back."""
