@@ -176,8 +176,10 @@ class Protocol:
     seeds: tuple[int, ...]
     training: Training
     warmup: int
-    lengths: Lengths | Literal["pairs alone"] = "all"
+    lengths: Lengths = "all"
     """How they come, for tasks that draw them and models for which it pays."""
+    has_bands: bool = True
+    """Whether steps are many enough for bands to pay."""
     steady: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The models whose rate stays until late and whose gradients are not cut, by task; all others' rate falls
     along a cosine.
@@ -210,12 +212,10 @@ class Protocol:
         kind, _ = kind_and_config(config)
         if self.lengths == "all" or least == most:
             return {}
-        in_pairs = issubclass(kind, SeamedStack) and kind.name not in _NOT_IN_PAIRS
-        if self.lengths != "bands" and in_pairs:
+        if self.lengths == "pairs" and issubclass(kind, SeamedStack) and kind.name not in _NOT_IN_PAIRS:
             return {"paired": True}
-        if self.lengths == "pairs alone":
-            return {}
-        return {} if task.n < _LEAST_IN_BANDS or kind.name in _NOT_IN_BANDS else {"bands": _BANDS}
+        in_bands = self.has_bands and task.n >= _LEAST_IN_BANDS and kind.name not in _NOT_IN_BANDS
+        return {"bands": _BANDS} if in_bands else {}
 
 
 def s_protocol(
@@ -240,7 +240,8 @@ def s_protocol(
                 seeds=settings.seeds,
                 training=training,
                 warmup=500,
-                lengths="pairs alone" if settings.lengths == "pairs" else "all",
+                lengths=settings.lengths,
+                has_bands=False,
                 steady=_STEADY,
             )
         case _:
