@@ -80,8 +80,8 @@ def reproduce(
     lengths: Annotated[
         LengthsName | None,
         Parameter(
-            help="All in every step, two inputs a row where a model can, or bands that take turns (with "
-            "--budget paper, for the others too). [default: pairs]",
+            help="All in every step; pairs: two inputs a row where a model can, else, with --budget paper, "
+            "bands that take turns; bands: those alone. [default: pairs]",
             group=_HOW,
         ),
     ] = None,
