@@ -39,8 +39,8 @@ __all__ = ["LocalEngine"]
 
 _BETWEEN: Final = 0.1
 _ROOM: Final = 120 * 10**9
-"""Bytes of a GPU on which several of the papers' populations are to find room side by side. Four of one member
-each did on an H200; one that finds none is done alone afterwards.
+"""Bytes of a GPU on which several of the papers' populations are to find room side by side. Four of one
+member each did on an H200; one that finds none is done alone afterwards.
 """
 _GRACE: Final = 60.0
 """Seconds that a process has to save what it was at."""
