@@ -14,6 +14,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any, Final
 
 from benchmarks.abreast_trainings import DATA as TRAININGS
@@ -103,8 +104,10 @@ benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` mea
 ABREAST_NOTE = """*Abreast* is with so many jobs at once on the card, as `reproduce --budget paper` does
 them on a large one unless `--abreast` says otherwise. It is reckoned by what [recorded steps](abreast.md) of
 equal populations gain; those of which no larger was measured are taken to gain nothing. Four different
-ones were [trained whole](abreast_trainings.md), for ten seconds each: both ways took less than is reckoned,
-but the gain was {gain:.2f}. If all gained no more, S's figures with halving would take {hours:.1f} h."""
+ones were [trained whole](abreast_trainings.md), about {seconds:.0f} seconds each: {abreast:.0f} s abreast and
+{in_turn:.0f} s one after another, a gain of {gain:.2f}, where {reckoned:.0f} and {reckoned_in_turn:.0f} s are
+reckoned. If all of S's figures, with halving, went as those four did, they would take {hours_in_turn:.1f} h one
+after another and {hours:.1f} h abreast (bar: {bar} h)."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if
@@ -187,10 +190,26 @@ def _together(experiments: Mapping[str, Mapping[str, Data]]) -> str:
 
 
 def _note(experiments: Mapping[str, Mapping[str, Data]]) -> str:
-    """What stands behind the hours abreast, with the least that whole trainings gained."""
-    gain = min(sum(row["seconds_in_turn"]) / sum(row["seconds"]) for row in json.loads(TRAININGS.read_text()))
-    hours = sum(experiments[name]["final, halving"]["hours"] for name in FIGURES)
-    return ABREAST_NOTE.format(gain=gain, hours=hours / gain)
+    """What stands behind the hours abreast: how whole trainings went, beside what is reckoned of them."""
+    rows: list[Data] = json.loads(TRAININGS.read_text())
+    row = max(rows, key=lambda one: min(one["seconds_in_turn"]))
+    taken, in_turn = (mean(row[field]) for field in ("seconds", "seconds_in_turn"))
+    reckoned, reckoned_in_turn = row["reckoned"][str(row["abreast"])], row["reckoned"]["1"]
+    hours, hours_in_turn = (
+        sum(experiments[name][case]["hours"] for name in FIGURES)
+        for case in ("final, halving, abreast", "final, halving")
+    )
+    return ABREAST_NOTE.format(
+        seconds=in_turn / len(row["populations"]),
+        abreast=taken,
+        in_turn=in_turn,
+        reckoned=reckoned,
+        reckoned_in_turn=reckoned_in_turn,
+        gain=in_turn / taken,
+        hours=hours * taken / reckoned,
+        hours_in_turn=hours_in_turn * in_turn / reckoned_in_turn,
+        bar=BARS["with halving"],
+    )
 
 
 def _longest(experiments: Mapping[str, Mapping[str, Data]]) -> str:

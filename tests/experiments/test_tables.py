@@ -83,14 +83,14 @@ def test_a_solved_cell_says_when() -> None:
 
 def test_steps_are_of_those_that_the_cell_asks_for() -> None:
     """A short run in the paper's table is of the paper's steps; a long one in a quick table is of its own."""
-    (short,) = cell_of(study_of("s-fig2", QUICK), "index-lookup", MAMBA, 100).jobs
-    (long,) = cell_of(LOOKUP, "index-lookup", MAMBA, 100).jobs
+    (short,) = cell_of(study_of("s-fig2", QUICK), "index-lookup", MAMBA, 50).jobs
+    (long,) = cell_of(LOOKUP, "index-lookup", MAMBA, 50).jobs
     (papers,) = outcome_of(LOOKUP, known([fake_run(short, correct=700)]), measured={}).panels
-    assert row_at(papers, MAMBA, 100)[6] == f"{short.training.steps:,} of 250,000"
+    assert row_at(papers, MAMBA, 50)[6] == f"{short.training.steps:,} of 250,000"
     quick = only(study_of("s-fig2", QUICK), "index-lookup")
     dropped = fake_run(long, correct=700, status="dropped", steps=125_000)
     (quicks,) = outcome_of(quick, known([dropped]), measured={}).panels
-    assert row_at(quicks, MAMBA, 100)[6] == "125,000 of 250,000"
+    assert row_at(quicks, MAMBA, 50)[6] == "125,000 of 250,000"
 
 
 def test_words_stand_where_the_paper_has_no_number() -> None:

@@ -27,11 +27,11 @@ def s_fig3(settings: Settings) -> Study:
                 title="Index lookup, Mamba of two layers",
                 label="Mamba",
                 layers=2,
-                widths=settings.of(smoke=(8, 16), quick=(32, 64, 256, 512), paper=(32, 64, 256, 512, 1024)),
+                widths=settings.of(smoke=(8, 16), quick=(32, 64, 512, 1024), paper=(32, 64, 256, 512, 1024)),
                 columns=settings.of(smoke=(4, 8), quick=(50, 100), paper=(20, 50, 75, 100, 200, 400)),
                 task=lambda n: task("index-lookup", n=n, alphabet=8 if settings.small else 64),
                 published="s_fig3_mamba_width",
-                quick_steps=120_000,
+                quick_steps=90_000,
             ),
         ),
     )

@@ -12,7 +12,7 @@ from separatrix.experiments.s_equality import equality_cells, shortcut_cells
 def s_fig4(settings: Settings) -> Study:
     """Six models of two layers; beside Eq-random the solvers that need not compare the strings."""
     random = settings.of(smoke=(4, 8), quick=(200,), paper=(20, 50, 100, 200, 400))
-    ncp = settings.of(smoke=(4, 8), quick=(100, 400), paper=(100, 200, 400, 600, 800))
+    ncp = settings.of(smoke=(4, 8), quick=(100, 600), paper=(100, 200, 400, 600, 800))
     return Study(
         name="s-fig4",
         title="Equality of strings: random negatives, and next characters",
