@@ -106,8 +106,8 @@ them on a large one unless `--abreast` says otherwise. It is reckoned by what [r
 equal populations gain; those of which no larger was measured are taken to gain nothing. Four different
 ones were [trained whole](abreast_trainings.md), about {seconds:.0f} seconds each: {abreast:.0f} s abreast and
 {in_turn:.0f} s one after another, a gain of {gain:.2f}, where {reckoned:.0f} and {reckoned_in_turn:.0f} s are
-reckoned. If all of S's figures, with halving, went as those four did, they would take {hours_in_turn:.1f} h one
-after another and {hours:.1f} h abreast (bar: {bar} h)."""
+reckoned. If all of S's figures, with halving, went as those four did, they would take {hours_in_turn:.1f} h
+one after another and {hours:.1f} h abreast (bar: {bar} h)."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if
