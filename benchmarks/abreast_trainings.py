@@ -53,9 +53,9 @@ the paper's budget trains them, with looks, checkpoints and the last test, each 
 about as long alone; their code is in the compiler's cache. Trainings so short spend much of their time on
 beginning and on looks. *Steps* is what steps alone would gain, by what equal populations gained. *Reckoned*
 is what plans say of the whole, in turn and abreast; they give each population {start:.0f} seconds to
-begin in. Of several times, abreast came first and last. *Apart* is the most by which the accuracy of a
-member differs between the two ways, in points, and *accuracy* the range of those that came one after
-another: who has learned nothing yet is nowhere apart.
+begin in. Each way was timed once, abreast first, or twice where two times stand, abreast first and last.
+*Apart* is the most by which the accuracy of a member differs between the two ways, in points, and *accuracy*
+the range of those that came one after another: who has learned nothing yet is nowhere apart.
 
 {rows}
 """

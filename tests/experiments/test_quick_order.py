@@ -1,4 +1,6 @@
-"""That a quick look can show the papers' order: runs of no more steps, at its rates, have shown it."""
+"""That a quick look may show the papers' order: runs of no more steps, those of the better model at one of
+its rates, have shown it, whatever else was different about them.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,20 @@ def up_to(run: Run, steps: int, known: Known) -> Interval | None:
     before; None if it had none.
     """
     if run.finished and run.steps <= steps:
-        assert run.correct is not None
-        assert run.examples is not None
-        return wilson(run.correct, run.examples)
-    looks = [look for look in known.curves.get(run.key, ()) if look.step <= steps and look.examples]
-    return wilson(looks[-1].correct, looks[-1].examples) if looks else None
+        right, examples = run.correct, run.examples
+        assert right is not None
+        assert examples is not None
+        return wilson(right, examples)
+    looks = [
+        (look.correct, look.examples)
+        for look in known.curves.get(run.key, ())
+        if look.step <= steps and look.correct is not None and look.examples
+    ]
+    return wilson(*looks[-1]) if looks else None
 
 
-def best(cell: Cell, known: Known, *, own_rates: bool) -> Interval:
-    """The best of a cell's runs after the steps that it gives, at its own learning rates or at any."""
+def reached(cell: Cell, known: Known, *, own_rates: bool) -> list[Interval]:
+    """What a cell's runs had after the steps that it gives, at its own learning rates or at any."""
     (job,) = cell.jobs
     rates = {member.lr for member in job.members}
     found = [
@@ -36,9 +43,9 @@ def best(cell: Cell, known: Known, *, own_rates: bool) -> Interval:
         for run in fitting(cell, known.runs)
         if run.rate in rates or not own_rates
     ]
-    reached = [interval for interval in found if interval is not None]
-    assert reached, f"{cell.row} at {cell.column} was not run"
-    return max(reached, key=sum)
+    intervals = [interval for interval in found if interval is not None]
+    assert intervals, f"{cell.row} at {cell.column} was not run"
+    return intervals
 
 
 @pytest.mark.parametrize(
@@ -63,8 +70,9 @@ def test_runs_of_no_more_steps_came_in_the_paper_s_order(
         better, worse = asked.at(pair.better, pair.column), asked.at(pair.worse, pair.column)
         assert better is not None
         assert worse is not None
-        ours, theirs = best(better.cell, known, own_rates=True), best(worse.cell, known, own_rates=False)
+        ours = max(one.low for one in reached(better.cell, known, own_rates=True))
+        theirs = reached(worse.cell, known, own_rates=False)
         if pair.worse in reversed_here:  # it learns here what it does not in the paper
-            assert theirs.low > 0.9, pair
+            assert max(one.low for one in theirs) > 0.9, pair
         else:
-            assert ours.low > theirs.high, (pair, ours, theirs)
+            assert ours > max(one.high for one in theirs), pair

@@ -262,6 +262,11 @@ def test_on_index_lookup_some_keep_their_rate_and_their_gradients(settings: Sett
     }
     rest = [job for job in jobs if (job.task.name, job.model.name) not in found]
     assert {(job.training.clip, member.schedule) for job in rest for member in job.members} == {(1, "cosine")}
+    usual = 500 if settings is QUICK else 1000
+    for job in jobs:
+        rises_late = job not in rest and job.model.name == "mamba"
+        over = max(usual, min(8000, job.training.steps // 4)) if rises_late else usual
+        assert {member.warmup for member in job.members} == {over}, job
 
 
 def test_lengths_come_in_one_of_three_ways() -> None:

@@ -168,7 +168,15 @@ def test_cells_far_from_the_paper_and_notes_are_named() -> None:
     assert f"More than 5 points from the paper with all steps taken: {far}." in lines
     assert lines[-1] == f"{TF}: odd"
     some = tuple(replace(one, note="odd" if one.cell.column in (20, 400) else "") for one in panel.cells)
-    assert f"{'; '.join(panel.panel.rows)} at N = 20, 400: odd" in lines_below(replace(panel, cells=some))
+    *others, last = panel.panel.rows
+    assert f"{', '.join(others)} and {last} at N = 20, 400: odd" in lines_below(replace(panel, cells=some))
+    two = tuple(
+        replace(
+            one, note="odd" if (one.cell.row, one.cell.column) in {(TF, 20), (DSS, 20), (LSTM, 50)} else ""
+        )
+        for one in panel.cells
+    )
+    assert f"{LSTM} at N = 50; {DSS} and {TF} at N = 20: odd" in lines_below(replace(panel, cells=two))
 
 
 def test_how_the_best_began_is_named_where_it_was_chosen() -> None:

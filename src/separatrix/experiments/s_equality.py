@@ -25,6 +25,8 @@ _QUICK_RATES: Mapping[tuple[Form, str], tuple[float, float]] = {
 100, 200 and 400 with the first; 0.002 does so at 200 alone. Mamba copies ten symbols after 9,000 steps with
 0.01 and not after 20,000 with 0.001; fifty, nine times in ten, after 20,000 and never after 40,000.
 """
+_SHORT = 200
+"""Up to here the paper has every model copying."""
 _LEAST_HARD = 24
 """Room for a swap behind a prefix of 10."""
 _SHORTCUTS = {"prefix": "shortcut: a prefix of 10", "counts": "shortcut: symbol counts"}
@@ -61,14 +63,14 @@ def quick_rates_of(form: Form, label: str) -> tuple[float, float] | None:
 
 
 def _quick_steps(label: str, form: Form, n: int) -> int:
-    """Copying takes long to begin, and the longer the string the longer; where it is attention alone that the
-    paper has copying, the others do not get the time for it.
+    """Copying takes long to begin, and the longer the string the longer. At 600, the other length of a quick
+    look, the paper has attention alone copying, so the others get less time for it there.
     """
     if form != "ncp":
         return 10_000
     if label == "TF":
-        return 40_000 if n <= 400 else 80_000
-    return 30_000 if n <= 200 else 4_000
+        return 40_000 if n <= _SHORT else 80_000
+    return 30_000 if n <= _SHORT else 4_000
 
 
 def shortcut_cells(settings: Settings, *, form: Form, columns: Sequence[int]) -> tuple[Cell, ...]:

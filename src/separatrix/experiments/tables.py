@@ -172,7 +172,7 @@ def _noted_at(panel: PanelOutcome, cells: Sequence[CellOutcome]) -> str:
         everywhere = 1 < len(columns) == len(whole[row])
         labels = ", ".join(map(panel.panel.label, columns))
         rows.setdefault("" if everywhere else f" at {panel.panel.column_name} = {labels}", []).append(row)
-    return "; ".join(f"{_listed(names)}{where}" for where, names in rows.items())
+    return "; ".join(f"{_together(names)}{where}" for where, names in rows.items())
 
 
 def separations_text(panel: PanelOutcome) -> str:
@@ -291,6 +291,10 @@ def _pairs(panel: PanelOutcome, pairs: Iterable[Separation]) -> list[str]:
 
 def _listed(places: Iterable[str]) -> str:
     return "; ".join(places)
+
+
+def _together(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
 
 
 def _two_decimals(value: float) -> str:
