@@ -1,6 +1,7 @@
 """Whole trainings abreast, beside the same ones one after another: with looks, checkpoints and tests.
 
     python -m benchmarks.abreast_trainings [--seconds 12] [--lanes 4] [--members 1] [--sizes 8]     # on a GPU
+    python -m benchmarks.abreast_trainings --sizes 1 --copies 4                          # four of the same
     python -m benchmarks.abreast_trainings --page                                        # anywhere
 
 Populations of S's figures as the paper's budget trains them, each for as many steps as take it so many
@@ -61,9 +62,9 @@ the range of those that came one after another: who has learned nothing yet is n
 """
 
 
-def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -> list[Job]:
+def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8], copies: int = 1) -> list[Job]:
     """Populations with so many members, each with about so many seconds of steps; longest first, as an
-    experiment takes them.
+    experiment takes them. Copies of one differ in their seeds.
     """
     found = []
     for size in sizes:
@@ -71,8 +72,12 @@ def jobs_of(members: int, *, seconds: float, sizes: Sequence[Any] = SIZES[:8]) -
         known = seconds_per_step(job)
         assert known is not None, "S's populations have a rate"
         steps = max(1, round(seconds / known.seconds / _STEPS_DIVIDE)) * _STEPS_DIVIDE
-        found.append(for_steps(job, steps))
+        found += [_seeded(for_steps(job, steps), seed) for seed in range(copies)]
     return sorted(found, key=work_of, reverse=True)
+
+
+def _seeded(job: Job, seed: int) -> Job:
+    return replace(job, members=tuple(replace(member, seed=seed) for member in job.members))
 
 
 def for_steps(job: Job, steps: int) -> Job:
@@ -211,6 +216,8 @@ def main() -> None:
         metavar=f"2-{len(SIZES)}",
         help="so many of the sizes, those first on which most hours rest",
     )
+    parser.add_argument("--only", metavar="LABEL", help="of these sizes those of one model, as S calls it")
+    parser.add_argument("--copies", type=int, default=1, help="so many of each, with seeds of their own")
     parser.add_argument("--once", action="store_true", help="time each way once")
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--page", action="store_true", help="only write the page")
@@ -219,7 +226,10 @@ def main() -> None:
     if not options.page:
         if not torch.cuda.is_available():
             parser.error("populations of these sizes are trained on a GPU, and there is none here")
-        jobs = jobs_of(options.members, seconds=options.seconds, sizes=SIZES[: options.sizes])
+        sizes = [size for size in SIZES[: options.sizes] if options.only in (None, size[0])]
+        if not sizes or options.copies < 1:
+            parser.error(f"nothing is to be trained: of these sizes there are {SIZES[: options.sizes]}")
+        jobs = jobs_of(options.members, seconds=options.seconds, sizes=sizes, copies=options.copies)
         rows.append(compared(jobs, lanes=options.lanes, device="cuda", once=options.once))
         with written_whole(options.out) as file:
             json.dump(rows, file, indent=1)

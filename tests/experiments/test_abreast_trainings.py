@@ -58,6 +58,14 @@ def test_each_population_has_about_as_much_to_do() -> None:
         assert job.training.eval_every % job.training.bands == 0
 
 
+def test_copies_of_a_population_are_trainings_of_their_own() -> None:
+    plain, copies = (abreast_trainings.jobs_of(1, seconds=10.0, copies=count) for count in (1, 3))
+    assert len(copies) == 3 * len(plain)
+    assert len({job.key for job in copies}) == len(copies)
+    assert {member.seed for job in copies for member in job.members} == {0, 1, 2}
+    assert {job.key for job in plain} < {job.key for job in copies}
+
+
 @pytest.mark.slow
 def test_each_way_can_be_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abreast_trainings, "_FIRST_STEPS", 4)
