@@ -190,7 +190,7 @@ def test_a_wide_table_has_a_line_for_each_row_and_no_paper(tmp_path: Path) -> No
     panel = panel_of(outcome)
     assert headings_of(panel) == ("model", "3", "5", "7")
     assert rows_of(panel) == [("a", "25", "100", "–"), ("b", "25", "100", "–")]
-    assert lines_below(panel) == [f"a; b at bits = 3, 5: {NOTE}"]
+    assert lines_below(panel) == [f"a and b at bits = 3, 5: {NOTE}"]
     assert "ours; budget smoke. C" in markdown(outcome).casefold().replace("c", "C")
     assert "paper" not in markdown(outcome)
     assert csv_text(outcome).splitlines()[1].startswith("mine,smoke,p,a,bits,3,done,25.00,,")
