@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +282,16 @@ def _running(pid: int) -> bool:
     return state != "Z"
 
 
+@contextmanager
+def heeding_hangups() -> Iterator[None]:
+    """What is started in the block does not ignore SIGHUP, though these tests may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["starting", "told"])
 @pytest.mark.parametrize(
@@ -303,9 +313,9 @@ def test_nothing_stays_behind_when_the_command_is_ended(
         "6",
     ]
     command += ["--processes", "--runs", "100000", "--json"]  # a new pair of processes for every few runs
-    with subprocess.Popen(
-        command, env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE
-    ) as running:
+    with heeding_hangups():
+        begun = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE)
+    with begun as running:
         try:
             wanted = "*/Bob/part.safetensors" if late else "*/Bob/errors"
             assert within(60, lambda: any(tmp_path.glob(wanted)))
