@@ -103,12 +103,12 @@ were, upwards rather than downwards: `separatrix.experiments.rates` says how. `p
 benchmarks.reproduction` writes this page, `python -m benchmarks.step_rates` measures."""
 ABREAST_NOTE = """*Abreast* is with so many jobs at once on the card, as `reproduce --budget paper` does
 them on a large one unless `--abreast` says otherwise. It is reckoned by what [recorded steps](abreast.md) of
-equal populations gain; those of which no larger was measured are taken to gain nothing. Four different
-ones were [trained whole](abreast_trainings.md), for about {short:.0f} seconds each and for {long:.0f}, each
-way once. What is between the two, in which beginning has no part, took {in_turn:.2f} times what is reckoned
-of it one after another and {abreast:.2f} times abreast, a gain of {gain:.2f}. If all of S's figures with
-halving went as that, they would take {hours_in_turn:.1f} h one after another and {hours:.1f} h abreast:
-{verdict}."""
+equal populations gain; those of which no larger was measured are taken to gain nothing."""
+TRAINED_NOTE = """Different ones were [trained whole](abreast_trainings.md), {count} at a time, for about
+{short:.0f} seconds each and for {long:.0f}. What is between the two, in which beginning has no part, took
+{in_turn:.2f} times what is reckoned of it one after another and {abreast:.2f} times abreast, a gain of
+{gain:.2f}. If all of S's figures with halving went as that, they would take {hours_in_turn:.1f} h one after
+another and {hours:.1f} h abreast: {verdict}."""
 COLUMNS = """*Quick* is the quick budget. *Final* is the paper's protocol, in S seven learning rates and
 250,000 steps, for the architectures that the paper ended with; *grid* is that for every architecture it
 tried. *Solved* counts the populations of *final* that runs have seen solved, and beside it are the hours if
@@ -191,18 +191,21 @@ def _together(experiments: Mapping[str, Mapping[str, Data]]) -> str:
 
 
 def _note(experiments: Mapping[str, Mapping[str, Data]]) -> str:
-    """What stands behind the hours abreast: how whole trainings went, beside what is reckoned of them."""
-    short, long = _same_trainings(json.loads(TRAININGS.read_text()))
-    lanes = str(long["abreast"])
+    """What stands behind the hours abreast, and how whole trainings went beside what is reckoned of them."""
+    same = _same_trainings(json.loads(TRAININGS.read_text()))
+    if same is None:
+        return ABREAST_NOTE
+    short, long = same
     more_in_turn, more = (mean(long[field]) - mean(short[field]) for field in ("seconds_in_turn", "seconds"))
-    reckoned_in_turn, reckoned = (long["reckoned"][one] - short["reckoned"][one] for one in ("1", lanes))
+    reckoned_in_turn, reckoned = (long["reckoned"][one] - short["reckoned"][one] for one in ("1", str(LANES)))
     in_turn, abreast = more_in_turn / reckoned_in_turn, more / reckoned
     hours_in_turn, hours = (
         sum(experiments[name][case]["hours"] for name in FIGURES) * factor
         for case, factor in (("final, halving", in_turn), ("final, halving, abreast", abreast))
     )
     bar = BARS["with halving"]
-    return ABREAST_NOTE.format(
+    trained = TRAINED_NOTE.format(
+        count=LANES,
         short=mean(short["seconds_in_turn"]) / len(short["populations"]),
         long=mean(long["seconds_in_turn"]) / len(long["populations"]),
         in_turn=in_turn,
@@ -212,17 +215,26 @@ def _note(experiments: Mapping[str, Mapping[str, Data]]) -> str:
         hours=hours,
         verdict=f"{'within' if hours <= bar else 'over'} the bar of {bar} h",
     )
+    return f"{ABREAST_NOTE}\n{trained}"
 
 
-def _same_trainings(rows: Sequence[Data]) -> tuple[Data, Data]:
-    """The shortest and the longest training of the populations that were trained longest."""
-    long = max(rows, key=lambda row: mean(row["seconds_in_turn"]))
-    same = [
-        row
-        for row in rows
-        if all(row[field] == long[field] for field in ("populations", "members", "abreast", "device"))
+def _same_trainings(rows: Sequence[Data]) -> tuple[Data, Data] | None:
+    """The shortest and the longest training of one set of different populations, as many at a time as an
+    experiment does; of the set in which they are furthest apart.
+    """
+    sets: dict[str, list[Data]] = {}
+    for row in rows:
+        if row["abreast"] == LANES and len(set(row["populations"])) == len(row["populations"]):
+            name = str([row[field] for field in ("populations", "members", "device")])
+            sets.setdefault(name, []).append(row)
+    pairs = [
+        (min(one, key=_seconds_in_turn), max(one, key=_seconds_in_turn)) for one in sets.values() if one[1:]
     ]
-    return min(same, key=lambda row: mean(row["seconds_in_turn"])), long
+    return max(pairs, key=lambda pair: _seconds_in_turn(pair[1]) - _seconds_in_turn(pair[0]), default=None)
+
+
+def _seconds_in_turn(row: Data) -> float:
+    return float(mean(row["seconds_in_turn"]))
 
 
 def _longest(experiments: Mapping[str, Mapping[str, Data]]) -> str:

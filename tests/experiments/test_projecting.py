@@ -312,6 +312,41 @@ def test_the_report_is_that_of_the_figures() -> None:
     assert set(data["experiments"]["s-fig2"]) == set(reproduction.CASES)
 
 
+def test_hours_abreast_are_held_against_two_trainings_of_one_set_of_different_populations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiments = json.loads(reproduction.DATA.read_text())["experiments"]
+    short, long = (
+        {
+            "populations": ["a", "b", "c", "d"],
+            "members": 1,
+            "abreast": LANES,
+            "device": "NVIDIA H200",
+            "seconds": [alone / 2 + 4],
+            "seconds_in_turn": [alone + 4],
+            "reckoned": {"1": alone + 40, str(LANES): alone / 4 + 40},
+        }
+        for alone in (40.0, 400.0)
+    )
+    equal = {**long, "populations": ["a"] * 4, "seconds_in_turn": [4000.0]}
+    fewer = {**long, "abreast": 2, "seconds_in_turn": [4000.0], "reckoned": {"1": 0.0, "2": 0.0}}
+    path = tmp_path / "trainings.json"
+    monkeypatch.setattr(reproduction, "TRAININGS", path)
+    for rows, said in (
+        ([], None),
+        ([long, equal], None),
+        (
+            [long, equal, short, fewer],
+            "took\n1.00 times what is reckoned of it one after another and 2.00 times",
+        ),
+    ):
+        path.write_text(json.dumps(rows))
+        note = reproduction._note(experiments)
+        assert (said is None) == (note == reproduction.ABREAST_NOTE)
+        assert said is None or said in note
+        assert said is None or "over the bar of 12 h" in note
+
+
 @pytest.mark.slow
 def test_a_report_is_made_of_any_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduction, "EXPERIMENTS", _Only(("s-fig2", "s-fig3", "s-fig4", "r-qsa")))
